@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+// The control core of one node: activation, lease, close, routes, node lifecycle. Pure of I/O: it is
+// driven by node_step and the completions of its store, and acts only through its ports (store, dp,
+// clock, rng). No globals, no thread-locals. Control thread only; nothing blocks.
+//
+// Operators and the API call the operations below; each ends in exactly one completion.
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "base/result.h"
+#include "base/rng.h"
+#include "dp/port.h"
+#include "spot/name.h"
+#include "store/store.h"
+
+struct node;
+
+enum node_state { // H1
+	NODE_PREPARING = 1,
+	NODE_SERVING = 2,
+	NODE_DRAINING = 5,
+	NODE_STOPPED = 6,
+	NODE_ERROR = 7,
+};
+const char *node_state_name(enum node_state state);
+
+struct node_config {
+	const char *node_id; // 1..64 bytes
+	const char *entry_prefix;
+	const char *entry_type; // Spot type of the Entry Spot, NULL = none
+	uint64_t lease_ttl_ms, lease_renew_ms, lease_timeout_ms, lease_margin_ms; // O1
+	uint32_t clock_rate_error_percent;                                        // ρ, default 1
+	uint32_t activations_max;        // A10: 128 at once
+	uint32_t activations_waiting_max; // A10: 16,384
+	uint32_t resolves_max;           // A10: 4,096
+	uint64_t spots_max;              // N1; 0 = none
+	uint32_t closing_limit_ms;       // C4 hard limit
+	uint32_t drain_deadline_ms;      // H3
+	uint32_t rcu_pending_max;        // R3
+};
+
+// *out_why: static text naming the refused setting (O1's relation among them).
+MUST_USE struct node *node_create(const struct node_config *config, struct clock *clock,
+	struct rng *rng, struct store *store, struct dp *dp, struct route_table *routes,
+	const char **out_why);
+void node_destroy(struct node *node);
+
+// Joins the store (draws the lease generation, waits out a former run), makes the Entry Spot, then
+// Serving. Progress through node_status.
+void node_start(struct node *node);
+// H3: seal → finish accepted work → HostShutdown closings → release authorities and lease → stopped.
+void node_stop(struct node *node, uint32_t deadline_ms);
+void node_stop_now(struct node *node); // second signal
+
+// Takes facts, moves timers, retries what was busy. Returns the boot time at which it wants to be
+// called again at the latest.
+uint64_t node_step(struct node *node);
+
+enum node_exit { // what the process should exit with once node_state is STOPPED or ERROR
+	NODE_EXIT_CLEAN = 0,
+	NODE_EXIT_STORE = 12,
+	NODE_EXIT_LEASE_LOST = 13,
+	NODE_EXIT_INTERNAL = 70,
+};
+
+struct node_status {
+	enum node_state state;
+	enum node_exit exit_code;
+	char why[256]; // last thing worth telling a person: error, progress of a wait
+	uint64_t started_boot_ns;
+	uint8_t boot_id[16];
+	uint64_t lease_generation;
+	int64_t lease_left_ns; // negative: lapsed
+	uint64_t lease_renewals, lease_failures;
+	int64_t clock_skew_to_store_ns;
+	uint64_t spots_live[4]; // by enum spot_kind
+	uint64_t activations_running, activations_waiting, resolves_running, closes_running, closes_stuck;
+	uint64_t activations_total, activation_failures, closes_total;
+	uint64_t routes, route_bytes, rcu_pending;
+	bool ready; // lease held, store reachable, every worker turned over lately
+};
+void node_status(const struct node *node, struct node_status *out);
+
+// ---- operations ----
+typedef void (*node_done)(void *arg, struct result result, struct object_generation generation,
+	bool changed, struct spot_key key);
+// Explicit create of a User Spot (A1); existing_ok = get-or-create. Copies its arguments.
+void node_create_spot(struct node *node, struct span id, struct type_key type, struct span argument,
+	bool existing_ok, uint64_t deadline_boot_ns, node_done done, void *arg);
+// Close by id. generation 0 = any (C7).
+void node_close_spot(struct node *node, struct span id, struct object_generation generation,
+	uint64_t deadline_boot_ns, node_done done, void *arg);
+// Store view, cache view, owner view side by side.
+struct node_where {
+	enum store_outcome store_outcome;
+	bool store_exists;
+	struct store_spot_row row;
+	bool route_exists;
+	struct dp_spot *local; // NULL when not here
+};
+typedef void (*node_where_done)(void *arg, const struct node_where *where);
+void node_where(struct node *node, struct spot_key key, node_where_done done, void *arg);
+
+struct dp_spot *node_find(struct node *node, struct spot_key key);
+// Walks local Spots, max a call; cursor 0 = start and end.
+uint32_t node_walk(struct node *node, uint64_t *cursor, uint32_t max,
+	void (*visit)(struct dp_spot *spot, void *arg), void *arg);
+
+// Events for `watch` and the log: the node calls the sink, which must not call back.
+enum node_event_kind {
+	NODE_EVENT_STATE = 1,
+	NODE_EVENT_ACTIVATED = 2,
+	NODE_EVENT_ACTIVATION_FAILED = 3,
+	NODE_EVENT_CLOSED = 4,
+	NODE_EVENT_CLOSE_STUCK = 5,
+	NODE_EVENT_LEASE_LOST = 6,
+	NODE_EVENT_LEASE_REGAINED = 7,
+	NODE_EVENT_OVERRUN = 8,
+	NODE_EVENT_SKEW = 9,
+};
+struct node_event {
+	enum node_event_kind kind;
+	struct spot_key key;
+	struct span id;
+	struct result result;
+	uint64_t value; // ns, generation, … by kind
+	char text[160];
+};
+void node_set_event_sink(struct node *node, void (*sink)(void *arg, const struct node_event *e), void *arg);

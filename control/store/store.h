@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+// The Location Store port: asynchronous operations with completions. Implementations: memory/ (with
+// fault injection for tests and the simulator), sqlite/. One contract suite runs over all.
+//
+// Threads: submit and poll on the control thread; a provider may use its own threads behind it.
+// Completions are delivered by store_poll, on the control thread, in the order the store decided.
+// Ownership: the op belongs to the caller and is lent to the store from submit to its `done`.
+// Fences (T3, O7): every statement that changes a Spot's row carries owner boot id, object generation
+// and authority generation in its own condition, and stores the operation id beside it. A provider
+// batches ops into transactions (group commit, <= 20 ms); lease ops never wait behind others (O5).
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/ids.h"
+#include "spot/name.h"
+
+struct store;
+
+enum store_outcome {
+	STORE_DONE = 1,
+	STORE_CONFLICT = 2,    // zero rows: the row as it is now is in `row` (row.exists tells)
+	STORE_UNREACHABLE = 3, // locked, slow, gone: nothing was applied
+	STORE_UNKNOWN = 4,     // no answer: may have been applied; read back the operation id
+	STORE_FULL = 5,        // disk full: nothing was applied
+	STORE_DAMAGED = 6,     // damage or failed sync: poisoned for this process
+};
+const char *store_outcome_name(enum store_outcome outcome);
+
+struct store_boot_id {
+	uint8_t bytes[16];
+};
+struct store_op_id {
+	uint8_t bytes[16];
+};
+
+enum store_spot_state { STORE_SPOT_CREATING = 1, STORE_SPOT_READY = 2 };
+
+struct store_spot_row {
+	bool exists;
+	struct spot_key key;
+	uint8_t id_bytes;
+	uint8_t id[ID_BYTES_MAX];
+	enum store_spot_state state;
+	enum spot_kind kind;
+	char type_name[65];
+	char owner_node[65];
+	struct store_boot_id owner_boot;
+	struct lease_generation owner_lease;
+	struct object_generation object_generation;
+	struct authority_generation authority_generation;
+	struct store_op_id last_operation; // also the attempt while CREATING
+	struct store_version version;
+};
+
+struct store_node_row {
+	char node_id[65];
+	struct store_boot_id boot;
+	struct lease_generation lease_generation;
+	uint64_t beat;
+	uint64_t ttl_ms;
+	bool fenced;
+	char host_id[65]; // where it ran: machine id and namespace, for O4's quick restart
+	char address[128];
+};
+
+enum store_op_kind {
+	STORE_NODE_READ = 1,  // in: node.node_id → node
+	STORE_NODE_JOIN = 2,  // in: node (boot, ttl, host, address), expect_boot (zero: no row) → node with
+			      // lease_generation = former + 1, beat 1
+	STORE_NODE_RENEW = 3, // in: node.node_id, node.boot → node.beat; CONFLICT = no longer a member
+	STORE_NODE_LEAVE = 4, // in: node.node_id, node.boot
+	STORE_NODE_LIST = 5,  // → nodes[], count (max STORE_NODES_MAX)
+	STORE_SPOT_READ = 6,  // in: row.key → row
+	STORE_SPOT_CLAIM = 7, // in: row (creating, owner = me); inserts if absent; CONFLICT: row as it is.
+			      // A claim that meets an id other than its own under that key: CONFLICT
+	STORE_SPOT_COMMIT = 8, // CREATING of this attempt → READY, fenced → version
+	STORE_SPOT_ABORT = 9,  // deletes my CREATING row of this attempt
+	STORE_SPOT_RELEASE = 10, // deletes my READY row (owner boot, both generations)
+	STORE_SPOT_FORMER = 11,  // rows owned by node row.owner_node with a boot other than row.owner_boot:
+				 // deletes up to `limit` of them → count deleted (O6: own former boots)
+	STORE_GENERATION_DRAW = 12, // → range_first, range_count object generations never used before
+	STORE_SPOT_LIST = 13,       // pages by key: in row.key = after; → rows via `rows`, count (tools)
+};
+enum { STORE_NODES_MAX = 64 };
+
+struct store_op {
+	enum store_op_kind kind;
+	struct store_op_id id; // drawn by the caller, stored beside the change
+	struct store_spot_row row;
+	struct store_node_row node;
+	struct store_boot_id expect_boot;
+	struct store_node_row *nodes; // NODE_LIST: caller's array of STORE_NODES_MAX
+	uint32_t limit;
+	uint32_t count;
+	uint64_t range_first, range_count;
+	uint64_t store_wall_ns; // the store's clock at execution, for display (O2)
+	enum store_outcome outcome;
+	void (*done)(struct store_op *op); // called once, from store_poll
+	void *arg;
+	struct store_op *next; // provider's, while lent
+};
+
+struct store_ops {
+	const char *name; // "memory", "sqlite"
+	void (*submit)(struct store *store, struct store_op *op);
+	// Delivers completions that are due; returns how many.
+	uint32_t (*poll)(struct store *store);
+	// Readable when poll has something; -1: poll by time (memory).
+	int (*wait_fd)(struct store *store);
+	// Refuses new work, ends what is pending with UNKNOWN or its real outcome, closes, frees.
+	void (*destroy)(struct store *store);
+};
+
+// First member of every provider.
+struct store {
+	const struct store_ops *ops;
+};
+
+static inline void store_submit(struct store *s, struct store_op *op)
+{
+	s->ops->submit(s, op);
+}
+static inline uint32_t store_poll(struct store *s)
+{
+	return s->ops->poll(s);
+}
