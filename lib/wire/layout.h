@@ -12,6 +12,7 @@ enum {
 	WIRE_FRAME_BYTES_MIN = 136,
 	WIRE_SEGMENT_BYTES_MIN = 1024, // every segment but the last, when a payload is segmented
 	WIRE_MESSAGE_BYTES_MAX = 16 * 1024 * 1024,
+	WIRE_CONTROL_BYTES_MAX = 1024, // payload of a WIRE_CONTROL frame (the create argument)
 };
 
 // What a frame is (M1 and the frames that serve it).

@@ -36,7 +36,9 @@
 	X(TOTAL, 18, "total")                                                                      \
 	X(SEGMENT, 19, "segment")                                                                  \
 	X(ACK, 20, "ack")                                                                          \
-	X(OPERATION, 21, "operation")
+	X(OPERATION, 21, "operation")                                                              \
+	X(TYPE, 22, "type")                                                                        \
+	X(COOKIE, 23, "cookie")
 
 enum wire_reject {
 	WIRE_TAKEN = 0,
