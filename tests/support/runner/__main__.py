@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The test command behind scripts/test."""
+import argparse
+import glob
+import os
+import re
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import fuzz  # noqa: E402
+import mutants  # noqa: E402
+import rules  # noqa: E402
+from builds import BuildError, Tree, say  # noqa: E402
+from execute import Runner, run_script, suites  # noqa: E402
+from results import Result, Tally  # noqa: E402
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+FUZZ_SECONDS_DEFAULT = 20
+
+
+def options():
+    parser = argparse.ArgumentParser(prog="scripts/test", allow_abbrev=False)
+    parser.add_argument("--quick", action="store_true", help="lint and plain build only")
+    parser.add_argument("--rules", action="store_true", help="print rule -> tests -> result")
+    parser.add_argument("--mutants", nargs="*", metavar="NAME")
+    parser.add_argument("--sanitize", choices=("address", "undefined", "thread"))
+    parser.add_argument("--fuzz", type=int, metavar="SECONDS")
+    parser.add_argument("--only", metavar="PATTERN")
+    return parser.parse_args()
+
+
+class Session:
+    def __init__(self, args):
+        self.args, self.tally, self.started = args, Tally(), time.monotonic()
+
+    def title(self, text):
+        say(f"== {text}  ({time.monotonic() - self.started:.0f} s)")
+
+    def built(self, kind):
+        """The tree, built; a part that does not build is a failure and the rest goes on."""
+        self.title(f"build {kind}")
+        tree = Tree(kind, TOP)
+        broken = tree.build_what_compiles()
+        if broken:
+            say(broken)
+            self.tally.add([Result(kind, "build", f"x__{kind}_build", "failed", "see above")])
+        return tree
+
+    def pick(self, tree, wanted_suites=None):
+        tests = [t for t in tree.tests() if os.path.exists(t["cmd"][0]) or "/" not in t["cmd"][0]]
+        if wanted_suites:
+            tests = [t for t in tests if suites(t) & wanted_suites]
+        else:
+            tests = [t for t in tests if "fuzz" not in suites(t)]
+        if self.args.only:
+            tests = [t for t in tests if re.search(self.args.only, t["name"])]
+        return tests
+
+    def plain(self):
+        tree = self.built("plain")
+        self.title("tests" + (" as root" if os.geteuid() == 0 else ""))
+        Runner(tree, "plain", self.tally).run(self.pick(tree))
+        if os.geteuid() == 0 and not self.args.quick:
+            self.unprivileged(tree)
+
+    def unprivileged(self, tree):
+        """The unit tests once more as nobody: none of them may lean on being root."""
+        self.title("unit tests without privileges")
+        probe = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
+                                "test", "-r", os.path.join(tree.path, "build.ninja")], check=False)
+        if probe.returncode:
+            self.tally.add([Result("nobody", "nobody", "x__tests_without_privileges", "skipped",
+                                   "uid 65534 cannot read the build directory")])
+            say("  skipped: uid 65534 cannot read the build directory")
+            return
+        Runner(tree, "nobody", self.tally, unprivileged=True,
+               skips=exceptions("nobody")).run(self.pick(tree, {"unit", "unprivileged"}))
+
+    def sanitized(self, kind):
+        tree = self.built(kind)
+        tests = [t for t in self.pick(tree, {"unit", "contract", "sim", "pure"})]
+        if kind == "tsan":
+            tests = [t for t in tests if "pure" in suites(t) or not links_dpdk(t["cmd"][0])]
+        self.title(f"tests under {kind}")
+        Runner(tree, kind, self.tally, skips=exceptions(kind)).run(tests)
+        self.title(f"planted defects under {kind}")
+        run_script(kind, [os.path.join(TOP, "tests/support/planted/check"), kind], self.tally, 120)
+
+    def lint(self):
+        self.title("lint")
+        run_script("lint", ["python3", "-B", os.path.join(TOP, "tests/support/lint.py")],
+                   self.tally, 300)
+
+    def scripts(self):
+        """Stand-alone checks of tests/*/check-*; each prints ok / not ok lines."""
+        for path in sorted(glob.glob(os.path.join(TOP, "tests", "*", "check-*"))):
+            if os.access(path, os.X_OK) and (not self.args.only
+                                             or re.search(self.args.only, os.path.basename(path))):
+                run_script("script", [path], self.tally, 600,
+                           dict(os.environ, TEST_BUILD_DIR=os.path.join(TOP, "build"),
+                                TEST_SOURCE_DIR=TOP))
+
+
+def exceptions(kind):
+    """tests/sanitizer-exceptions.txt: KIND PROGRAM[:TEST] reason."""
+    found = {}
+    with open(os.path.join(TOP, "tests", "sanitizer-exceptions.txt"), encoding="utf-8") as lines:
+        for line in lines:
+            parts = line.strip().split(None, 2)
+            if len(parts) == 3 and parts[0] == kind:
+                found[parts[1]] = parts[2]
+    return found
+
+
+def links_dpdk(program):
+    done = subprocess.run(["readelf", "-d", program], stdout=subprocess.PIPE,
+                          stderr=subprocess.DEVNULL, text=True, check=False)
+    return "librte_" in done.stdout
+
+
+def run(session, args):
+    if args.mutants is not None:
+        mutants.run_all(TOP, args.mutants, session.tally)
+    elif args.sanitize:
+        session.sanitized("tsan" if args.sanitize == "thread" else "asan")
+    elif args.fuzz:
+        fuzz.run(session, args.fuzz)
+    else:
+        session.lint()
+        session.plain()
+        session.scripts()
+        if not args.quick and not args.only:
+            session.sanitized("asan")
+            session.sanitized("tsan")
+            fuzz.run(session, FUZZ_SECONDS_DEFAULT)
+    if args.rules:
+        session.title("rules")
+        rules.report(TOP, session.tally)
+
+
+def main():
+    args = options()
+    session = Session(args)
+    os.chdir(TOP)
+    try:
+        run(session, args)
+    except BuildError as error:
+        say(str(error))
+        session.tally.add([Result("build", "build", "x__build", "failed", "see above")])
+    except KeyboardInterrupt:
+        session.tally.add([Result("run", "run", "x__run", "failed", "interrupted")])
+    os.makedirs("out", exist_ok=True)
+    session.tally.save(os.path.join("out", "test-results.json"))
+    for result in session.tally.results:
+        if result.verdict == "failed":
+            say(f"FAILED {result.build} {result.program} {result.name} {result.detail}")
+    session.title("done")
+    say(session.tally.last_line())
+    return 1 if session.tally.count("failed") else 0
+
+
+sys.exit(main())

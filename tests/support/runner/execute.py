@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Runs the test programs of one build tree, several at a time where they allow it."""
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from builds import say, tail
+from results import Result, last_line, parse
+
+SANITIZER_ENV = {
+    "ASAN_OPTIONS": "abort_on_error=0:exitcode=99:detect_leaks=1:handle_segv=1:allow_user_segv_handler=0",
+    "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1:exitcode=99",
+    "TSAN_OPTIONS": "halt_on_error=0:exitcode=99:second_deadlock_stack=1",
+}
+WHO_NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs"]
+
+
+def suites(test):
+    return {s.split(":", 1)[-1] for s in test["suite"]}
+
+
+class Runner:
+    def __init__(self, tree, label, tally, unprivileged=False, skips=None):
+        self.tree, self.label, self.tally = tree, label, tally
+        self.unprivileged, self.skips = unprivileged, skips or {}
+        self.lock = threading.Lock()
+        self.done, self.total = 0, 0
+
+    def run(self, tests):
+        self.total = len(tests)
+        together = [t for t in tests if t["is_parallel"]]
+        alone = [t for t in tests if not t["is_parallel"]]
+        with ThreadPoolExecutor(max_workers=max(1, os.cpu_count() or 1)) as pool:
+            list(pool.map(self.run_one, together))
+        for test in alone:
+            self.run_one(test)
+
+    def run_one(self, test):
+        started = time.monotonic()
+        code, output = self.execute(test)
+        results = [self.excuse(r) for r in parse(self.label, test["name"], output, code)]
+        failed = [r for r in results if r.verdict == "failed"]
+        with self.lock:
+            self.done += 1
+            self.tally.add(results)
+            verdicts = {v: sum(1 for r in results if r.verdict == v)
+                        for v in ("passed", "failed", "skipped")}
+            counts = ", ".join(f"{n} {v}" for v, n in verdicts.items() if n)
+            say(f"  [{self.done:3}/{self.total}] {self.label:6} {test['name']:44} {counts}"
+                f"  {time.monotonic() - started:.1f} s")
+            for result in failed:
+                say(f"        FAILED {result.name} {result.detail}")
+            if failed:
+                say("        | " + tail(output, 40).replace("\n", "\n        | "))
+
+    def excuse(self, result):
+        reason = self.skips.get(f"{result.program}:{result.name}")
+        if reason and result.verdict == "failed":
+            return Result(result.build, result.program, result.name, "skipped", reason)
+        return result
+
+    def execute(self, test):
+        excused = self.skips.get(test["name"])
+        if excused:
+            return 77, "not run under " + self.label + ": " + excused
+        command = [self.tree_path(part) for part in test["cmd"]]
+        env = dict(os.environ, **test["env"])
+        if self.tree.kind != "plain":
+            env.update({k: v for k, v in SANITIZER_ENV.items() if k not in os.environ})
+        timeout = (test["timeout"] or 30) * (1 if self.tree.kind == "plain" else 4)
+        with tempfile.TemporaryDirectory(prefix="spottest-") as scratch:
+            env["TMPDIR"] = scratch
+            env["TEST_BUILD_DIR"], env["TEST_SOURCE_DIR"] = self.tree.path, self.tree.top
+            if self.unprivileged:
+                os.chmod(scratch, 0o777)
+                env["HOME"] = env["XDG_RUNTIME_DIR"] = scratch
+                command = WHO_NOBODY + command
+            return run_bounded(command, env, test["workdir"] or self.tree.path, timeout)
+
+    def tree_path(self, part):
+        return part
+
+
+def run_bounded(command, env, cwd, timeout):
+    """Exit status and output; the whole process group ends with the test."""
+    try:
+        child = subprocess.Popen(command, cwd=cwd, env=env, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                 start_new_session=True)
+    except OSError as error:
+        return 127, str(error)
+    try:
+        output, _ = child.communicate(timeout=timeout)
+        code = child.returncode
+    except subprocess.TimeoutExpired:
+        end_group(child.pid)
+        output, _ = child.communicate()
+        output += f"\nno end after {timeout} s\n".encode()
+        code = 124
+    end_group(child.pid)
+    return code, output.decode("utf-8", "replace")
+
+
+def end_group(pid):
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def run_script(label, command, tally, timeout, env=None):
+    """A check that prints ok / not ok lines itself."""
+    name = os.path.basename(command[-1])
+    started = time.monotonic()
+    code, output = run_bounded(command, env or dict(os.environ), None, timeout)
+    results = parse(label, name, output, code)
+    tally.add(results)
+    failed = [r for r in results if r.verdict == "failed"]
+    say(f"            {label:6} {name:44} {len(results) - len(failed)} passed, {len(failed)} failed"
+        f"  {time.monotonic() - started:.1f} s")
+    for result in failed:
+        say(f"        FAILED {result.name} {result.detail}")
+    if failed and not any(r.detail for r in failed):
+        say("        | " + tail(output, 30).replace("\n", "\n        | "))
+    return last_line(output)
