@@ -49,20 +49,22 @@ struct lane_level {
 bool lane_bounds_valid(struct lane_bounds bounds);
 
 void lane_word_init(struct lane_word *word, bool opening);
-// Count is judged before bytes, so an item over both names the count.
-MUST_USE enum lane_verdict lane_reserve(
+// Admits one item of charge_bytes (> 0) or changes nothing. `bounds` are valid ones. Count is judged
+// before bytes, so an item over both names the count; a seal is named before `opening`.
+MUST_USE static inline enum lane_verdict lane_reserve(
 	struct lane_word *word, struct lane_bounds bounds, uint32_t charge_bytes);
 // The first message of a fresh Spot, by the one who carries it: passes `opening`.
-MUST_USE enum lane_verdict lane_reserve_first(
+MUST_USE static inline enum lane_verdict lane_reserve_first(
 	struct lane_word *word, struct lane_bounds bounds, uint32_t charge_bytes);
-// Home worker shorthand for an item that starts at once (in-place turn): same as lane_reserve; the
-// caller returns it at terminal completion.
-void lane_return(struct lane_word *word, uint32_t charge_bytes);
+// Ends one reservation of exactly charge_bytes: once per admitted item, at its terminal completion
+// (L5), whether it was queued or its turn ran in place.
+static inline void lane_return(struct lane_word *word, uint32_t charge_bytes);
 void lane_open(struct lane_word *word); // clears `opening`; home worker
-// From empty only (opening or not); false when anything is reserved.
-MUST_USE bool lane_seal(struct lane_word *word);
-void lane_unseal(struct lane_word *word);
-struct lane_level lane_level(const struct lane_word *word);
+// From empty only (opening or not); false when anything is reserved or the lane is sealed already,
+// so of two sealers one wins.
+MUST_USE static inline bool lane_seal(struct lane_word *word);
+void lane_unseal(struct lane_word *word); // by the one whose lane_seal was true
+struct lane_level lane_level(const struct lane_word *word); // any thread, a snapshot
 
 // The home worker's FIFO.
 struct lane_list {
@@ -90,3 +92,5 @@ static inline struct item_head *lane_list_pop(struct lane_list *list)
 enum lane_choice { LANE_NONE = 0, LANE_LIFECYCLE = 1, LANE_APPLICATION = 2 };
 enum { LANE_LIFECYCLE_RUN_MAX = 8 };
 enum lane_choice lane_choose(bool lifecycle_ready, bool application_ready, uint8_t *run);
+
+#include "lane/lane_inline.h"

@@ -27,8 +27,10 @@ MUST_USE struct ring *ring_create(uint32_t capacity);
 void ring_destroy(struct ring *ring); // accepts NULL
 
 // Producer: how many of the n went in (from the front).
-uint32_t ring_push(struct ring *ring, void *const *items, uint32_t n);
+static inline uint32_t ring_push(struct ring *ring, void *const *items, uint32_t n);
 // Consumer: how many came out.
-uint32_t ring_pop(struct ring *ring, void **out, uint32_t n);
-// Either side, approximate for the other.
-uint32_t ring_count(const struct ring *ring);
+static inline uint32_t ring_pop(struct ring *ring, void **out, uint32_t n);
+// Exact for a side that stands still, otherwise what was true a moment ago. Any thread.
+static inline uint32_t ring_count(const struct ring *ring);
+
+#include "lane/ring_inline.h"

@@ -33,26 +33,24 @@ struct item_head {
 	uint32_t owner;       // index of the arena that allocated it
 };
 
-// The size class that an allocation of `bytes` really takes (sole caller of nallocx). Any thread.
-uint32_t ledger_size_class(size_t bytes);
+// The size class that an allocation of `bytes` really takes (sole caller of nallocx, at start: the
+// tables are filled from it before main). 0 counts as 1. Any thread.
+static inline uint32_t ledger_size_class(size_t bytes);
 // The charge of an item of `block_bytes` in all that carries `payload_bytes` (L2).
 static inline uint32_t ledger_charge_of(
-	enum ledger_accounting accounting, size_t block_bytes, size_t payload_bytes)
-{
-	return accounting == LEDGER_FIXED ? (uint32_t)(payload_bytes + LEDGER_FIXED_OVERHEAD_BYTES)
-					  : ledger_size_class(block_bytes);
-}
+	enum ledger_accounting accounting, size_t block_bytes, size_t payload_bytes);
 
 // ---- item memory: one arena per worker, owner thread only unless stated ----
 struct item_arena;
 MUST_USE struct item_arena *item_arena_create(uint32_t index);
 void item_arena_destroy(struct item_arena *arena); // accepts NULL; every item must be back
-// NULL when memory is short. head.block_bytes and head.owner are set.
+// NULL when memory is short or bytes > LEDGER_ITEM_BYTES_MAX. bytes >= sizeof(struct item_head); the
+// head is set (next NULL), the rest is not cleared.
 MUST_USE struct item_head *item_alloc(struct item_arena *arena, size_t bytes);
-// Frees an item of this arena.
+// Frees an item of this arena: owner thread only, and CHECKed.
 void item_free(struct item_arena *arena, struct item_head *item);
-// Any other worker (one per `from` index): hands a chain of foreign items back to their owner.
-// Lock-free, one release per chain; the owner frees them at its next item_arena_collect.
+// Any thread, any number of them: hands a chain of foreign items (linked by next, all of this owner)
+// back. Lock-free, one atomic step per chain; the owner frees them at its next item_arena_collect.
 void item_give_back(struct item_arena *owner, struct item_head *chain_head, struct item_head *chain_tail);
 void item_arena_collect(struct item_arena *arena);
 // Returns cached memory to the arena, for the audit.
@@ -60,8 +58,10 @@ void item_arena_flush(struct item_arena *arena);
 struct item_arena_stats {
 	uint64_t held_bytes;     // our books: sum of block_bytes of live items
 	uint64_t held_items;
-	uint64_t measured_bytes; // jemalloc's books for this arena
+	uint64_t measured_bytes; // jemalloc's books for this arena; equals held_bytes, or L3 is broken
 };
+// Under the address sanitizer items come from malloc, so that it sees every overflow; measured_bytes
+// is then a second sum of our own (by usable block), not jemalloc's.
 // Any thread while the owner is parked after item_arena_flush.
 void item_arena_audit(struct item_arena *arena, struct item_arena_stats *out);
 
@@ -78,13 +78,15 @@ struct ledger_shard { // owner: one worker (or control)
 void ledger_process_init(struct ledger_process *p, uint64_t mark_bytes);
 void ledger_shard_init(struct ledger_shard *s, struct ledger_process *p);
 // True when `bytes` now count against the bound. False changes nothing (P3: refuse).
-MUST_USE bool ledger_charge(struct ledger_shard *s, uint64_t bytes);
-void ledger_release(struct ledger_shard *s, uint64_t bytes);
+MUST_USE static inline bool ledger_charge(struct ledger_shard *s, uint64_t bytes);
+static inline void ledger_release(struct ledger_shard *s, uint64_t bytes);
 // An item changes worker: the giver calls hand_out before it pushes, the taker hand_in after it popped;
 // in between the bytes belong to neither shard and stay taken from the centre.
-void ledger_hand_out(struct ledger_shard *s, uint64_t bytes);
-void ledger_hand_in(struct ledger_shard *s, uint64_t bytes);
+static inline void ledger_hand_out(struct ledger_shard *s, uint64_t bytes);
+static inline void ledger_hand_in(struct ledger_shard *s, uint64_t bytes);
 // Bytes taken from the centre (charged plus idle budgets): never above mark_bytes. Any thread.
 uint64_t ledger_process_taken(const struct ledger_process *p);
 // Returns idle budget to the centre (before sleep, for the audit).
 void ledger_shard_trim(struct ledger_shard *s);
+
+#include "ledger/ledger_inline.h"

@@ -23,7 +23,7 @@ void publish_reader_offline(void); // before a sleep
 void publish_reader_online(void);
 
 struct publish_deferred { // embed in the object to be freed; opaque
-	void *internal[2];
+	void *internal[3];
 };
 // Calls fn(node) after all present readers have been quiescent, on the reclaimer thread.
 void publish_defer(struct publish_deferred *node, void (*fn)(struct publish_deferred *node));
