@@ -2,7 +2,7 @@
 #pragma once
 
 // The fabric port: bursts of datagrams in and out. Implementations: dpdk/ (any ethdev), udp/ (kernel
-// socket), loop/ (in memory). One contract suite runs over all (tests/contract/test_fabric.c).
+// socket), loop/ (in memory). One contract suite runs over all (tests/fabric/contract.c).
 //
 // A frame is one UDP payload; link, network and transport headers are the fabric's own business (it
 // answers for checksums, fragments, VLAN tags and neighbours). One worker owns one queue; a queue is
@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/compiler.h"
 
@@ -33,7 +34,14 @@ struct frame {
 	uint32_t room;
 	void *handle; // the fabric's
 	struct peer peer; // received: the source. To send: the destination
-	bool received;    // came from rx of this queue: sending it turns its headers in place
+	// Came from rx of this queue: sending it turns its headers in place, back to where it came from.
+	// Whoever sends a received frame to somebody else sets `peer` and clears this.
+	bool received;
+};
+
+// Why opening a fabric failed: what, where, what to do; one line for an operator.
+struct fabric_why {
+	char text[320];
 };
 
 struct fabric_queue; // opaque, per implementation; see fabric_queue_base
@@ -50,6 +58,20 @@ struct fabric_queue_stats { // written by the owner worker, read relaxed by anyo
 	uint64_t tx_no_neighbour;
 	uint64_t tx_too_large;
 };
+
+// The address of an IPv4 host as peer.ip; `ipv4` in network order.
+static inline void peer_ip_from_v4(uint8_t out_ip[16], const uint8_t ipv4[4])
+{
+	memset(out_ip, 0, 10);
+	out_ip[10] = out_ip[11] = 0xff;
+	memcpy(out_ip + 12, ipv4, 4);
+}
+
+static inline bool peer_ip_is_v4(const uint8_t ip[16])
+{
+	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+	return memcmp(ip, mapped, sizeof(mapped)) == 0;
+}
 
 // Owner worker only, unless stated.
 struct fabric_ops {
