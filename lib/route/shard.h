@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+// One shard of the route table: a power of two of slots, probed linearly. Private to lib/route.
+// The writer owns every field; readers see only `slots`, through a directory entry.
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/ids.h"
+#include "publish/publish.h"
+#include "route/route.h"
+
+// Half a cache line: a slot never straddles one. Key halves are written once, before the word's
+// first release store; a key of zero marks a slot never used, where every probe ends.
+struct route_slot {
+	_Atomic uint64_t key_lo;
+	_Atomic uint64_t key_hi;
+	_Atomic route_word word;
+	uint64_t unused;
+};
+
+enum {
+	ROUTE_SHARD_LOG2_MIN = 8,
+	ROUTE_SHARD_LOG2_MAX = 16,
+	ROUTE_ENTRY_LOG2_MASK = 63, // a directory entry is a slots pointer with log2 in its low bits
+};
+
+struct route_shard {
+	struct publish_deferred deferred;
+	struct route_slot *slots;
+	uint32_t log2;    // of the number of slots
+	uint32_t depth;   // how many top bits of the hash all its keys share
+	uint32_t used;    // slots with a key, live or not
+	uint32_t live;    // slots with a word
+	uint32_t version; // tells a cursor that the shard was rebuilt
+};
+
+// NULL when memory is short.
+MUST_USE struct route_shard *route_shard_create(uint32_t log2, uint32_t depth, uint32_t version);
+void route_shard_free(struct route_shard *shard); // nobody reads it; accepts NULL
+void route_shard_retire(struct route_shard *shard); // freed after a grace period
+uint64_t route_shard_bytes(const struct route_shard *shard);
+
+// The slot that holds key, or the empty one where it would go.
+struct route_slot *route_shard_find(
+	const struct route_shard *shard, struct spot_key key, uint64_t hash);
+// Into an empty slot that route_shard_find returned.
+void route_shard_fill(struct route_shard *shard, struct route_slot *slot, struct spot_key key,
+	route_word word);
+
+static inline uint32_t route_shard_slot_count(const struct route_shard *shard)
+{
+	return UINT32_C(1) << shard->log2;
+}
+
+// Five eighths full is where probes start to leave their line too often.
+static inline uint32_t route_shard_used_max(const struct route_shard *shard)
+{
+	return route_shard_slot_count(shard) / 8 * 5;
+}
+
+static inline bool route_shard_has_room(const struct route_shard *shard)
+{
+	return shard->used < route_shard_used_max(shard);
+}
+
+static inline uintptr_t route_shard_entry(const struct route_shard *shard)
+{
+	return (uintptr_t)shard->slots | shard->log2;
+}
+
+static inline struct spot_key route_slot_key(const struct route_slot *slot)
+{
+	return (struct spot_key){
+		atomic_load_explicit(&slot->key_lo, memory_order_relaxed),
+		atomic_load_explicit(&slot->key_hi, memory_order_relaxed),
+	};
+}
