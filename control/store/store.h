@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/compiler.h"
 #include "base/ids.h"
@@ -27,6 +28,7 @@ enum store_outcome {
 	STORE_UNKNOWN = 4,     // no answer: may have been applied; read back the operation id
 	STORE_FULL = 5,        // disk full: nothing was applied
 	STORE_DAMAGED = 6,     // damage or failed sync: poisoned for this process
+	STORE_EXHAUSTED = 7,   // a counter stands at 2^63-1 (T6): nothing was changed
 };
 const char *store_outcome_name(enum store_outcome outcome);
 
@@ -58,32 +60,39 @@ struct store_spot_row {
 
 struct store_node_row {
 	char node_id[65];
-	struct store_boot_id boot;
+	bool exists;
+	struct store_boot_id boot; // all zero: nobody holds this node id (clean leave)
 	struct lease_generation lease_generation;
 	uint64_t beat;
 	uint64_t ttl_ms;
 	bool fenced;
-	char host_id[65]; // where it ran: machine id and namespace, for O4's quick restart
+	char host_id[65]; // where it ran (lock.h), for O4's quick restart
 	char address[128];
 };
 
 enum store_op_kind {
-	STORE_NODE_READ = 1,  // in: node.node_id → node
-	STORE_NODE_JOIN = 2,  // in: node (boot, ttl, host, address), expect_boot (zero: no row) → node with
-			      // lease_generation = former + 1, beat 1
+	STORE_NODE_READ = 1,  // in: node.node_id → node (node.exists)
+	STORE_NODE_JOIN = 2,  // in: node (id, boot, ttl, host, address), expect_boot and expect_beat as
+			      // watched (zero: no row, or nobody in it) → node with lease_generation =
+			      // former + 1, beat 1. CONFLICT: node as it is. Repeated by the boot that
+			      // joined: DONE, nothing changed
 	STORE_NODE_RENEW = 3, // in: node.node_id, node.boot → node.beat; CONFLICT = no longer a member
-	STORE_NODE_LEAVE = 4, // in: node.node_id, node.boot
+	STORE_NODE_LEAVE = 4, // in: node.node_id, node.boot. CONFLICT = was no member
 	STORE_NODE_LIST = 5,  // → nodes[], count (max STORE_NODES_MAX)
-	STORE_SPOT_READ = 6,  // in: row.key → row
-	STORE_SPOT_CLAIM = 7, // in: row (creating, owner = me); inserts if absent; CONFLICT: row as it is.
-			      // A claim that meets an id other than its own under that key: CONFLICT
-	STORE_SPOT_COMMIT = 8, // CREATING of this attempt → READY, fenced → version
-	STORE_SPOT_ABORT = 9,  // deletes my CREATING row of this attempt
-	STORE_SPOT_RELEASE = 10, // deletes my READY row (owner boot, both generations)
-	STORE_SPOT_FORMER = 11,  // rows owned by node row.owner_node with a boot other than row.owner_boot:
-				 // deletes up to `limit` of them → count deleted (O6: own former boots)
-	STORE_GENERATION_DRAW = 12, // → range_first, range_count object generations never used before
-	STORE_SPOT_LIST = 13,       // pages by key: in row.key = after; → rows via `rows`, count (tools)
+	STORE_SPOT_READ = 6,  // in: row.key → row; DONE also when there is none (row.exists)
+	STORE_SPOT_CLAIM = 7, // in: row (owner = me, generations), id = the attempt. Inserts a CREATING
+			      // row if there is none; CONFLICT: row as it is. Repeated with the id that
+			      // made the row: DONE
+	STORE_SPOT_COMMIT = 8, // in: row.key, fences, row.last_operation = the attempt. CREATING of this
+			       // attempt → READY, last_operation = id → row. Repeated with its id: DONE
+	STORE_SPOT_ABORT = 9,  // in: as COMMIT; deletes the CREATING row of this attempt
+	STORE_SPOT_RELEASE = 10, // in: row.key, fences (owner boot, both generations); deletes the READY
+				 // row. Repeated, or already gone: CONFLICT with row.exists false
+	STORE_SPOT_FORMER = 11,  // rows owned by node row.owner_node with a boot other than
+				 // row.owner_boot: deletes up to `limit` → count deleted (O6)
+	STORE_GENERATION_DRAW = 12, // in: range_count wanted → range_first, range_count given (fewer at
+				    // the end): object generations never given before. EXHAUSTED: none
+	STORE_SPOT_LIST = 13, // pages by key: in row.key = after (zero: start), rows, limit → rows, count
 };
 enum { STORE_NODES_MAX = 64 };
 
@@ -93,7 +102,9 @@ struct store_op {
 	struct store_spot_row row;
 	struct store_node_row node;
 	struct store_boot_id expect_boot;
+	uint64_t expect_beat;
 	struct store_node_row *nodes; // NODE_LIST: caller's array of STORE_NODES_MAX
+	struct store_spot_row *rows;  // SPOT_LIST: caller's array of `limit`
 	uint32_t limit;
 	uint32_t count;
 	uint64_t range_first, range_count;
@@ -128,3 +139,27 @@ static inline uint32_t store_poll(struct store *s)
 {
 	return s->ops->poll(s);
 }
+static inline int store_wait_fd(struct store *s)
+{
+	return s->ops->wait_fd(s);
+}
+static inline void store_destroy(struct store *s)
+{
+	if (s != NULL)
+		s->ops->destroy(s);
+}
+
+static inline bool store_boot_equal(struct store_boot_id a, struct store_boot_id b)
+{
+	return memcmp(a.bytes, b.bytes, sizeof(a.bytes)) == 0;
+}
+static inline bool store_boot_is_zero(struct store_boot_id a)
+{
+	return store_boot_equal(a, (struct store_boot_id){{0}});
+}
+static inline bool store_op_equal(struct store_op_id a, struct store_op_id b)
+{
+	return memcmp(a.bytes, b.bytes, sizeof(a.bytes)) == 0;
+}
+// The version a row takes with the change `id`: opaque, equality only (T5), and no shared counter.
+struct store_version store_version_of(struct store_op_id id);

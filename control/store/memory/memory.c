@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "store/memory/memory.h"
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "base/rng.h"
+
+enum { BUCKETS = 4096, PLANTS_MAX = 16 };
+
+struct spot_node {
+	struct spot_node *next;
+	struct store_spot_row row;
+};
+
+struct plant {
+	enum store_op_kind kind; // 0: any
+	enum memory_fault fault;
+	uint32_t count;
+};
+
+struct pending {
+	struct pending *next;
+	struct store_op *op;
+	uint64_t due_poll;
+};
+
+struct memory_store {
+	struct store base;
+	struct clock *clock;
+	struct rng rng;
+	struct spot_node *buckets[BUCKETS];
+	uint64_t spots, writes;
+	struct store_node_row nodes[STORE_NODES_MAX];
+	uint32_t node_count;
+	uint64_t last_generation;
+	struct memory_faults faults;
+	struct plant plants[PLANTS_MAX];
+	struct pending *first, **end;
+	uint64_t polls, pending;
+	bool held, damaged;
+};
+
+static struct memory_store *memory_of(struct store *store)
+{
+	return container_of(store, struct memory_store, base);
+}
+
+// ---- rows ----
+static struct spot_node **spot_slot(struct memory_store *m, struct spot_key key)
+{
+	struct spot_node **slot = &m->buckets[(key.lo ^ (key.hi >> 7)) % BUCKETS];
+	while (*slot != NULL && !spot_key_equal((*slot)->row.key, key))
+		slot = &(*slot)->next;
+	return slot;
+}
+
+static struct store_spot_row *spot_find(struct memory_store *m, struct spot_key key)
+{
+	struct spot_node *node = *spot_slot(m, key);
+	return node == NULL ? NULL : &node->row;
+}
+
+static void spot_insert(struct memory_store *m, const struct store_spot_row *row)
+{
+	struct spot_node *node = mem_zalloc(sizeof(*node));
+	CHECK(node != NULL);
+	node->row = *row;
+	node->row.exists = true;
+	*spot_slot(m, row->key) = node;
+	m->spots++;
+	m->writes++;
+}
+
+static void spot_remove(struct memory_store *m, struct spot_key key)
+{
+	struct spot_node **slot = spot_slot(m, key);
+	struct spot_node *node = *slot;
+	CHECK(node != NULL);
+	*slot = node->next;
+	mem_free(node);
+	m->spots--;
+	m->writes++;
+}
+
+static struct store_node_row *node_row(struct memory_store *m, const char *node_id)
+{
+	for (uint32_t i = 0; i < m->node_count; i++)
+		if (strcmp(m->nodes[i].node_id, node_id) == 0)
+			return &m->nodes[i];
+	return NULL;
+}
+
+// ---- operations: each returns its outcome and fills the op ----
+static enum store_outcome conflict_row(struct store_op *op, const struct store_spot_row *row)
+{
+	if (row != NULL)
+		op->row = *row;
+	else
+		op->row.exists = false;
+	return STORE_CONFLICT;
+}
+
+static bool fences_match(const struct store_spot_row *row, const struct store_op *op)
+{
+	return store_boot_equal(row->owner_boot, op->row.owner_boot) &&
+	       row->object_generation.value == op->row.object_generation.value &&
+	       row->authority_generation.value == op->row.authority_generation.value;
+}
+
+static enum store_outcome spot_claim(struct memory_store *m, struct store_op *op)
+{
+	struct store_spot_row *row = spot_find(m, op->row.key);
+	if (row == NULL) {
+		op->row.state = STORE_SPOT_CREATING;
+		op->row.last_operation = op->id;
+		op->row.version = store_version_of(op->id);
+		op->row.exists = true;
+		spot_insert(m, &op->row);
+		return STORE_DONE;
+	}
+	bool mine = row->state == STORE_SPOT_CREATING && store_op_equal(row->last_operation, op->id);
+	conflict_row(op, row);
+	return mine ? STORE_DONE : STORE_CONFLICT;
+}
+
+static enum store_outcome spot_commit(struct memory_store *m, struct store_op *op)
+{
+	struct store_spot_row *row = spot_find(m, op->row.key);
+	if (row == NULL)
+		return conflict_row(op, NULL);
+	bool attempt = row->state == STORE_SPOT_CREATING && fences_match(row, op) &&
+		       store_op_equal(row->last_operation, op->row.last_operation);
+	if (attempt) {
+		row->state = STORE_SPOT_READY;
+		row->last_operation = op->id;
+		row->version = store_version_of(op->id);
+		m->writes++;
+	}
+	bool mine = row->state == STORE_SPOT_READY && store_op_equal(row->last_operation, op->id);
+	conflict_row(op, row);
+	return mine ? STORE_DONE : STORE_CONFLICT;
+}
+
+static enum store_outcome spot_delete(struct memory_store *m, struct store_op *op)
+{
+	struct store_spot_row *row = spot_find(m, op->row.key);
+	if (row == NULL)
+		return conflict_row(op, NULL);
+	bool hit = fences_match(row, op);
+	if (op->kind == STORE_SPOT_ABORT)
+		hit = hit && row->state == STORE_SPOT_CREATING &&
+		      store_op_equal(row->last_operation, op->row.last_operation);
+	else
+		hit = hit && row->state == STORE_SPOT_READY;
+	if (!hit)
+		return conflict_row(op, row);
+	spot_remove(m, op->row.key);
+	op->row.exists = false;
+	return STORE_DONE;
+}
+
+static enum store_outcome spot_former(struct memory_store *m, struct store_op *op)
+{
+	op->count = 0;
+	for (uint32_t b = 0; b < BUCKETS && op->count < op->limit; b++)
+		for (struct spot_node *n = m->buckets[b], *next; n != NULL && op->count < op->limit;
+			n = next) {
+			next = n->next;
+			if (strcmp(n->row.owner_node, op->row.owner_node) != 0 ||
+				store_boot_equal(n->row.owner_boot, op->row.owner_boot))
+				continue;
+			spot_remove(m, n->row.key);
+			op->count++;
+		}
+	return STORE_DONE;
+}
+
+static int key_compare(struct spot_key a, struct spot_key b)
+{
+	uint8_t x[KEY_BYTES], y[KEY_BYTES];
+	spot_key_bytes(a, x);
+	spot_key_bytes(b, y);
+	return memcmp(x, y, KEY_BYTES);
+}
+
+// Keeps the `limit` smallest keys after row.key, sorted by insertion.
+static enum store_outcome spot_list(struct memory_store *m, struct store_op *op)
+{
+	op->count = 0;
+	for (uint32_t b = 0; b < BUCKETS; b++)
+		for (struct spot_node *n = m->buckets[b]; n != NULL; n = n->next) {
+			if (!spot_key_is_zero(op->row.key) && key_compare(n->row.key, op->row.key) <= 0)
+				continue;
+			uint32_t at = op->count;
+			while (at > 0 && key_compare(op->rows[at - 1].key, n->row.key) > 0)
+				at--;
+			if (at >= op->limit)
+				continue;
+			uint32_t moved = op->count - at;
+			if (op->count == op->limit)
+				moved--;
+			else
+				op->count++;
+			memmove(&op->rows[at + 1], &op->rows[at], moved * sizeof(op->rows[0]));
+			op->rows[at] = n->row;
+		}
+	return STORE_DONE;
+}
+
+static enum store_outcome generation_draw(struct memory_store *m, struct store_op *op)
+{
+	uint64_t left = GENERATION_MAX - m->last_generation;
+	if (op->range_count > left)
+		op->range_count = left;
+	if (op->range_count == 0)
+		return STORE_EXHAUSTED;
+	op->range_first = m->last_generation + 1;
+	m->last_generation += op->range_count;
+	return STORE_DONE;
+}
+
+static enum store_outcome node_join(struct memory_store *m, struct store_op *op)
+{
+	struct store_node_row *row = node_row(m, op->node.node_id);
+	if (row != NULL && store_boot_equal(row->boot, op->node.boot)) {
+		op->node = *row;
+		return STORE_DONE;
+	}
+	if (row == NULL) {
+		if (!store_boot_is_zero(op->expect_boot) || m->node_count == STORE_NODES_MAX)
+			return STORE_CONFLICT;
+		row = &m->nodes[m->node_count++];
+		row->lease_generation.value = 0;
+	} else if (!store_boot_equal(row->boot, op->expect_boot) ||
+		   (!store_boot_is_zero(row->boot) && row->beat != op->expect_beat)) {
+		op->node = *row;
+		return STORE_CONFLICT;
+	}
+	if (row->lease_generation.value == GENERATION_MAX)
+		return STORE_EXHAUSTED;
+	op->node.lease_generation.value = row->lease_generation.value + 1;
+	op->node.beat = 1;
+	op->node.fenced = false;
+	op->node.exists = true;
+	*row = op->node;
+	return STORE_DONE;
+}
+
+static enum store_outcome node_change(struct memory_store *m, struct store_op *op)
+{
+	struct store_node_row *row = node_row(m, op->node.node_id);
+	bool member = row != NULL && store_boot_equal(row->boot, op->node.boot);
+	if (!member || (op->kind == STORE_NODE_RENEW && row->fenced)) {
+		op->node.exists = row != NULL;
+		if (row != NULL)
+			op->node = *row;
+		return STORE_CONFLICT;
+	}
+	if (op->kind == STORE_NODE_RENEW)
+		row->beat++;
+	else
+		row->boot = (struct store_boot_id){{0}};
+	op->node = *row;
+	return STORE_DONE;
+}
+
+static enum store_outcome node_read(struct memory_store *m, struct store_op *op)
+{
+	struct store_node_row *row = node_row(m, op->node.node_id);
+	op->node.exists = row != NULL;
+	if (row != NULL)
+		op->node = *row;
+	return STORE_DONE;
+}
+
+static enum store_outcome apply(struct memory_store *m, struct store_op *op)
+{
+	op->store_wall_ns = m->clock->wall_ns(m->clock);
+	switch (op->kind) {
+	case STORE_NODE_READ:
+		return node_read(m, op);
+	case STORE_NODE_JOIN:
+		return node_join(m, op);
+	case STORE_NODE_RENEW:
+	case STORE_NODE_LEAVE:
+		return node_change(m, op);
+	case STORE_NODE_LIST:
+		memcpy(op->nodes, m->nodes, m->node_count * sizeof(m->nodes[0]));
+		op->count = m->node_count;
+		return STORE_DONE;
+	case STORE_SPOT_READ: {
+		struct store_spot_row *row = spot_find(m, op->row.key);
+		op->row.exists = row != NULL;
+		if (row != NULL)
+			op->row = *row;
+		return STORE_DONE;
+	}
+	case STORE_SPOT_CLAIM:
+		return spot_claim(m, op);
+	case STORE_SPOT_COMMIT:
+		return spot_commit(m, op);
+	case STORE_SPOT_ABORT:
+	case STORE_SPOT_RELEASE:
+		return spot_delete(m, op);
+	case STORE_SPOT_FORMER:
+		return spot_former(m, op);
+	case STORE_GENERATION_DRAW:
+		return generation_draw(m, op);
+	case STORE_SPOT_LIST:
+		return spot_list(m, op);
+	}
+	CHECK(!"operation kind");
+	return STORE_DAMAGED;
+}
+
+// ---- faults ----
+static bool grows_disk(enum store_op_kind kind)
+{
+	return kind == STORE_NODE_JOIN || kind == STORE_NODE_RENEW || kind == STORE_SPOT_CLAIM ||
+	       kind == STORE_SPOT_COMMIT || kind == STORE_GENERATION_DRAW;
+}
+
+static enum memory_fault planted_fault(struct memory_store *m, enum store_op_kind kind)
+{
+	for (uint32_t i = 0; i < PLANTS_MAX; i++) {
+		struct plant *p = &m->plants[i];
+		if (p->count == 0 || (p->kind != 0 && p->kind != kind))
+			continue;
+		if (p->fault == MEMORY_FAULT_FULL && !grows_disk(kind))
+			continue;
+		p->count--;
+		return p->fault;
+	}
+	return MEMORY_FAULT_NONE;
+}
+
+static enum memory_fault draw_fault(struct memory_store *m, enum store_op_kind kind)
+{
+	enum memory_fault planted = planted_fault(m, kind);
+	if (planted != MEMORY_FAULT_NONE)
+		return planted;
+	uint64_t dice = rng_below(&m->rng, 1000);
+	uint64_t edge = m->faults.before_permille;
+	if (dice < edge)
+		return MEMORY_FAULT_BEFORE;
+	if (dice < (edge += m->faults.answer_permille))
+		return MEMORY_FAULT_ANSWER;
+	if (dice < (edge += m->faults.lost_permille))
+		return MEMORY_FAULT_LOST;
+	if (dice < edge + m->faults.full_permille && grows_disk(kind))
+		return MEMORY_FAULT_FULL;
+	return MEMORY_FAULT_NONE;
+}
+
+static enum store_outcome run(struct memory_store *m, struct store_op *op)
+{
+	if (m->damaged)
+		return STORE_DAMAGED;
+	switch (draw_fault(m, op->kind)) {
+	case MEMORY_FAULT_BEFORE:
+		return STORE_UNREACHABLE;
+	case MEMORY_FAULT_ANSWER: {
+		struct store_op lost = *op; // what it found never reaches the caller
+		(void)apply(m, &lost);
+		return STORE_UNKNOWN;
+	}
+	case MEMORY_FAULT_LOST:
+		return STORE_UNKNOWN;
+	case MEMORY_FAULT_FULL:
+		return STORE_FULL;
+	case MEMORY_FAULT_DAMAGE:
+		m->damaged = true;
+		return STORE_DAMAGED;
+	case MEMORY_FAULT_NONE:
+		break;
+	}
+	return apply(m, op);
+}
+
+// ---- the port ----
+static void memory_submit(struct store *store, struct store_op *op)
+{
+	struct memory_store *m = memory_of(store);
+	struct pending *p = mem_zalloc(sizeof(*p));
+	CHECK(p != NULL);
+	p->op = op;
+	p->due_poll = m->polls + 1 + rng_below(&m->rng, (uint64_t)m->faults.delay_polls_max + 1);
+	*m->end = p;
+	m->end = &p->next;
+	m->pending++;
+}
+
+static void unlink_pending(struct memory_store *m, struct pending **at)
+{
+	struct pending *p = *at;
+	*at = p->next;
+	if (p->next == NULL)
+		m->end = at;
+	m->pending--;
+	mem_free(p);
+}
+
+static uint32_t memory_poll(struct store *store)
+{
+	struct memory_store *m = memory_of(store);
+	uint32_t done = 0;
+	m->polls++;
+	// What a completion submits is due at a later poll, so this walk ends.
+	for (struct pending **at = &m->first; !m->held && *at != NULL;) {
+		struct store_op *op = (*at)->op;
+		if ((*at)->due_poll > m->polls) {
+			at = &(*at)->next;
+			continue;
+		}
+		op->outcome = run(m, op);
+		unlink_pending(m, at);
+		op->done(op);
+		done++;
+	}
+	return done;
+}
+
+static int memory_wait_fd(struct store *store)
+{
+	(void)store;
+	return -1;
+}
+
+static void memory_destroy(struct store *store)
+{
+	struct memory_store *m = memory_of(store);
+	while (m->first != NULL) {
+		struct store_op *op = m->first->op;
+		op->outcome = STORE_UNKNOWN;
+		unlink_pending(m, &m->first);
+		op->done(op);
+	}
+	for (uint32_t b = 0; b < BUCKETS; b++)
+		while (m->buckets[b] != NULL)
+			spot_remove(m, m->buckets[b]->row.key);
+	mem_free(m);
+}
+
+static const struct store_ops memory_ops = {
+	"memory", memory_submit, memory_poll, memory_wait_fd, memory_destroy};
+
+struct store *memory_store_create(struct clock *clock, uint64_t seed)
+{
+	struct memory_store *m = mem_zalloc(sizeof(*m));
+	if (m == NULL)
+		return NULL;
+	m->base.ops = &memory_ops;
+	m->clock = clock;
+	rng_seed(&m->rng, seed);
+	m->end = &m->first;
+	return &m->base;
+}
+
+void memory_store_faults(struct store *store, const struct memory_faults *faults)
+{
+	memory_of(store)->faults = *faults;
+}
+
+void memory_store_plant(
+	struct store *store, enum store_op_kind kind, enum memory_fault fault, uint32_t count)
+{
+	struct memory_store *m = memory_of(store);
+	for (uint32_t i = 0; i < PLANTS_MAX; i++)
+		if (m->plants[i].count == 0) {
+			m->plants[i] = (struct plant){kind, fault, count};
+			return;
+		}
+	CHECK(!"room for planted faults");
+}
+
+void memory_store_hold(struct store *store, bool hold)
+{
+	memory_of(store)->held = hold;
+}
+
+void memory_store_crash(struct store *store)
+{
+	struct memory_store *m = memory_of(store);
+	while (m->first != NULL) {
+		struct store_op lost = *m->first->op;
+		if (rng_below(&m->rng, 2) == 0 && lost.kind != STORE_NODE_LIST &&
+			lost.kind != STORE_SPOT_LIST)
+			(void)apply(m, &lost);
+		unlink_pending(m, &m->first);
+	}
+}
+
+void memory_store_generation_set(struct store *store, uint64_t last)
+{
+	memory_of(store)->last_generation = last;
+}
+
+bool memory_store_spot(struct store *store, struct spot_key key, struct store_spot_row *out)
+{
+	struct store_spot_row *row = spot_find(memory_of(store), key);
+	if (row != NULL)
+		*out = *row;
+	return row != NULL;
+}
+
+bool memory_store_node(struct store *store, const char *node_id, struct store_node_row *out)
+{
+	struct store_node_row *row = node_row(memory_of(store), node_id);
+	if (row != NULL)
+		*out = *row;
+	return row != NULL;
+}
+
+void memory_store_node_put(struct store *store, const struct store_node_row *row)
+{
+	struct memory_store *m = memory_of(store);
+	struct store_node_row *at = node_row(m, row->node_id);
+	CHECK(at != NULL || m->node_count < STORE_NODES_MAX);
+	if (at == NULL)
+		at = &m->nodes[m->node_count++];
+	*at = *row;
+	at->exists = true;
+}
+
+void memory_store_spot_put(struct store *store, const struct store_spot_row *row)
+{
+	struct memory_store *m = memory_of(store);
+	if (spot_find(m, row->key) != NULL)
+		spot_remove(m, row->key);
+	spot_insert(m, row);
+}
+
+uint64_t memory_store_spot_count(struct store *store)
+{
+	return memory_of(store)->spots;
+}
+
+uint64_t memory_store_pending(struct store *store)
+{
+	return memory_of(store)->pending;
+}
+
+uint64_t memory_store_writes(struct store *store)
+{
+	return memory_of(store)->writes;
+}
+
+void memory_store_each(
+	struct store *store, void (*visit)(const struct store_spot_row *row, void *arg), void *arg)
+{
+	struct memory_store *m = memory_of(store);
+	for (uint32_t b = 0; b < BUCKETS; b++)
+		for (struct spot_node *n = m->buckets[b]; n != NULL; n = n->next)
+			visit(&n->row, arg);
+}
