@@ -7,52 +7,91 @@
 enum {
 	WIRE_VERSION = 1,
 	WIRE_HEADER_BYTES = 136,
-	WIRE_TAG_BYTES = 16,
-	WIRE_REFUSAL_BYTES = 40,
-	WIRE_FRAME_BYTES_MIN = 136,
-	WIRE_SEGMENT_BYTES_MIN = 1024, // every segment but the last, when a payload is segmented
-	WIRE_MESSAGE_BYTES_MAX = 16 * 1024 * 1024,
-	WIRE_CONTROL_BYTES_MAX = 1024, // payload of a WIRE_CONTROL frame (the create argument)
+	WIRE_TAG_BYTES = 16, // Size of the authentication tag in the header.
+	WIRE_REFUSAL_BYTES = 40, // Body of a refusal.
+	WIRE_FRAME_BYTES_MIN = 136, // The shortest frame: a header alone.
+	WIRE_SEGMENT_BYTES_MIN = 1024, // Every segment but the last, when a payload is segmented.
+	WIRE_MESSAGE_BYTES_MAX = 16777216, // The largest payload: 16 MiB.
+	WIRE_CONTROL_BYTES_MAX = 1024, // Payload of a control frame (the create argument).
 };
 
 // What a frame is (M1 and the frames that serve it).
 enum wire_family {
-	WIRE_SEND = 1,
-	WIRE_REQUEST = 2,
-	WIRE_INTENT_SEND = 3,
-	WIRE_INTENT_REQUEST = 4,
-	WIRE_CONTROL = 5, // create, get-or-create, close, lookup: see wire_control
-	WIRE_PUSH = 6,
-	WIRE_REPLY = 7,     // terminal result, with body
-	WIRE_ACK = 8,       // segment acknowledgement bitmap
-	WIRE_HELLO = 9,     // asks for a cookie
-	WIRE_CHALLENGE = 10 // gives a cookie; also answers a frame that needed one
+	WIRE_SEND = 1, // One-way message to a Spot that exists.
+	WIRE_REQUEST = 2, // Message to a Spot that exists; answered by exactly one REPLY.
+	WIRE_INTENT_SEND = 3, // One-way message that may build the Instance Spot it is for.
+	WIRE_INTENT_REQUEST = 4, // Request that may build the Instance Spot it is for.
+	// Create, get-or-create, close, lookup: message_type says which. Answered by one REPLY.
+	WIRE_CONTROL = 5,
+	WIRE_PUSH = 6, // Unasked message from a Spot to a client whose handle it kept.
+	// The terminal result of a REQUEST, INTENT_REQUEST or CONTROL, with its body.
+	WIRE_REPLY = 7,
+	// What the receiver of a segmented message has of it. The body is a report of 48 bytes.
+	WIRE_ACK = 8,
+	WIRE_HELLO = 9, // Asks for a cookie; answered by a CHALLENGE. No body.
+	// Gives a cookie; also answers a frame that needed one. No body; cookie is not 0.
+	WIRE_CHALLENGE = 10,
 };
 
 // message_type of family WIRE_CONTROL.
 enum wire_control {
+	// Make a User Spot; AlreadyExists when there is one. The payload is the create argument.
 	WIRE_CONTROL_CREATE = 1,
-	WIRE_CONTROL_GET_OR_CREATE = 2,
+	WIRE_CONTROL_GET_OR_CREATE = 2, // Make a User Spot, or find the one that is there.
+	// Close a Spot. object_generation names the incarnation; 0 = whichever lives.
 	WIRE_CONTROL_CLOSE = 3,
-	WIRE_CONTROL_LOOKUP = 4,
+	WIRE_CONTROL_LOOKUP = 4, // Where the Spot lives. Builds nothing.
 };
 
 enum wire_flag {
-	WIRE_FLAG_PRESSURE = 1u << 0,  // replies: the node is above its pause mark (P4)
-	WIRE_FLAG_EXPLAIN = 1u << 1,   // requests: say each stage's verdict; replies: body starts with it
-	WIRE_FLAG_SEGMENTED = 1u << 2, // total_bytes > segment_bytes: one of several frames
-	WIRE_FLAG_ACK_NOW = 1u << 3,   // segments: answer with an ACK at once
+	// From the node: it holds more unstarted payload than its pause mark; slow down.
+	WIRE_FLAG_PRESSURE = 1u << 0,
+	// Requests: say each stage's verdict. Replies: the body starts with the explanation.
+	WIRE_FLAG_EXPLAIN = 1u << 1,
+	WIRE_FLAG_SEGMENTED = 1u << 2, // This frame carries one of several segments of the payload.
+	WIRE_FLAG_ACK_NOW = 1u << 3, // Segmented frames: answer with an ACK at once.
 };
 
 enum wire_content {
-	WIRE_CONTENT_BYTES = 0,
-	WIRE_CONTENT_JSON = 1,
-	WIRE_CONTENT_TEXT = 2,
-	WIRE_CONTENT_REFUSAL = 3, // struct refusal, 40 bytes (M5)
-	WIRE_CONTENT_ACK = 4,     // body of WIRE_ACK
+	WIRE_CONTENT_BYTES = 0, // Uninterpreted bytes.
+	WIRE_CONTENT_JSON = 1, // JSON text, UTF-8.
+	WIRE_CONTENT_TEXT = 2, // Plain text, UTF-8.
+	WIRE_CONTENT_REFUSAL = 3, // A refusal, 40 bytes; replies whose kind is not OK.
+	WIRE_CONTENT_ACK = 4, // A segment report, 48 bytes; family ACK only.
 };
 
-enum wire_suite { WIRE_SUITE_NONE = 0 };
+enum wire_suite {
+	// No authentication. A node takes it only when its configuration says `insecure: true`.
+	WIRE_SUITE_NONE = 0,
+};
+
+// Why a frame was not taken. Each has a vector, a counter and a line in the wire page;
+// 0 = taken.
+// X(C name, number, printed name)
+#define WIRE_REJECTS(X) \
+	X(SHORT, 1, "short") \
+	X(VERSION, 2, "version") \
+	X(SUITE, 3, "suite") \
+	X(FAMILY, 4, "family") \
+	X(FLAGS, 5, "flags") \
+	X(LENGTH, 6, "length") \
+	X(RESERVED, 7, "reserved") \
+	X(TAG, 8, "tag") \
+	X(RESULT, 9, "result") \
+	X(SESSION, 10, "session") \
+	X(COUNTER, 11, "counter") \
+	X(KEY, 12, "key") \
+	X(ID, 13, "id") \
+	X(ID_KEY, 14, "id_key") \
+	X(GENERATION, 15, "generation") \
+	X(CONTROL, 16, "control") \
+	X(CONTENT, 17, "content") \
+	X(TOTAL, 18, "total") \
+	X(SEGMENT, 19, "segment") \
+	X(ACK, 20, "ack") \
+	X(OPERATION, 21, "operation") \
+	X(TYPE, 22, "type") \
+	X(COOKIE, 23, "cookie")
 
 // The fixed header. Little-endian on the wire; the struct mirrors it byte for byte.
 struct wire_header {
@@ -60,19 +99,19 @@ struct wire_header {
 	uint8_t suite_phase; // suite << 1 | key phase
 	uint8_t family;
 	uint8_t flags;
-	uint8_t kind;     // replies only, else 0
-	uint8_t reason;   // replies only, else 0
+	uint8_t kind; // replies only, else 0
+	uint8_t reason; // replies only, else 0
 	uint8_t accepted; // replies only, else 0
 	uint8_t id_bytes; // full id of that size follows the header; 0 = none
 	uint64_t session; // M9: random per sender session, bound to one source address and port
 	uint64_t counter; // M9: per session, from 1
-	uint64_t cookie;  // what the receiver gave this source; 0 = none
+	uint64_t cookie; // what the receiver gave this source; 0 = none
 	uint64_t spot_key_lo;
 	uint64_t spot_key_hi;
 	uint64_t operation_scope; // session of the original caller
-	uint64_t operation_id;    // unique within the scope
-	uint64_t owner_node;      // fence: node key, 0 = none (clients)
-	uint64_t owner_lease;     // fence: lease generation, 0 = none
+	uint64_t operation_id; // unique within the scope
+	uint64_t owner_node; // fence: node key, 0 = none (clients)
+	uint64_t owner_lease; // fence: lease generation, 0 = none
 	uint64_t object_generation;
 	uint32_t spot_type; // type key; intent and create; 0 = none
 	uint16_t message_type;
@@ -81,10 +120,10 @@ struct wire_header {
 	uint32_t total_bytes;
 	uint32_t segment_offset;
 	uint16_t segment_bytes; // payload bytes in this frame
-	uint16_t segment_unit;  // size of every segment but the last; 0 when not segmented
+	uint16_t segment_unit; // size of every segment but the last; 0 when not segmented
 	uint8_t ingress_worker; // replies: hint
-	uint8_t home_worker;    // replies: hint
-	uint8_t reserved[6];    // zero
-	uint8_t tag[16];        // suite 0: zero
+	uint8_t home_worker; // replies: hint
+	uint8_t reserved[6]; // zero
+	uint8_t tag[16]; // suite 0: zero
 };
 _Static_assert(sizeof(struct wire_header) == WIRE_HEADER_BYTES, "layout matches the wire");

@@ -5,62 +5,11 @@
 
 #include "base/check.h"
 #include "spot/name.h"
+#include "wire/rules.h"
 #include "wire/segment.h"
 
 // The struct mirrors the wire byte for byte, so one copy decodes a header on a little-endian machine.
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the header is copied, not converted");
-
-// What each family allows and needs; the page's "Families" table says the same.
-enum {
-	NEED_RESULT = 1u << 0,    // kind and accepted in their sets; elsewhere they are 0
-	NEED_KEY = 1u << 1,       // Spot key not 0
-	NEED_OPERATION = 1u << 2, // operation scope and id not 0
-	NEED_SCOPE = 1u << 3,     // operation scope not 0
-	NEED_TYPE = 1u << 4,      // spot_type not 0
-	NEED_ID = 1u << 5,        // full id, at offset 0
-	MAY_ID = 1u << 6,
-	MAY_HINT = 1u << 7, // worker hints
-	NO_BODY = 1u << 8,
-};
-
-struct family_rule {
-	const char *name;
-	uint16_t needs;
-	uint8_t flags;    // allowed
-	uint8_t contents; // allowed content types, one bit each
-	uint32_t total_bytes_max;
-};
-
-enum {
-	PAYLOAD = 1u << WIRE_CONTENT_BYTES | 1u << WIRE_CONTENT_JSON | 1u << WIRE_CONTENT_TEXT,
-	REFUSED = 1u << WIRE_CONTENT_REFUSAL,
-	ACKS = 1u << WIRE_CONTENT_ACK,
-	NOTHING = 1u << WIRE_CONTENT_BYTES,
-	SEGMENTS = WIRE_FLAG_SEGMENTED | WIRE_FLAG_ACK_NOW,
-};
-
-static const struct family_rule family_rules[] = {
-	[WIRE_SEND] = {"send", NEED_KEY | MAY_ID, SEGMENTS, PAYLOAD, WIRE_MESSAGE_BYTES_MAX},
-	[WIRE_REQUEST] = {"request", NEED_KEY | NEED_OPERATION | MAY_ID,
-		SEGMENTS | WIRE_FLAG_EXPLAIN, PAYLOAD, WIRE_MESSAGE_BYTES_MAX},
-	[WIRE_INTENT_SEND] = {"intent_send", NEED_KEY | NEED_TYPE | NEED_ID | MAY_ID, SEGMENTS,
-		PAYLOAD, WIRE_MESSAGE_BYTES_MAX},
-	[WIRE_INTENT_REQUEST] = {"intent_request",
-		NEED_KEY | NEED_OPERATION | NEED_TYPE | NEED_ID | MAY_ID,
-		SEGMENTS | WIRE_FLAG_EXPLAIN, PAYLOAD, WIRE_MESSAGE_BYTES_MAX},
-	[WIRE_CONTROL] = {"control", NEED_KEY | NEED_OPERATION | NEED_ID | MAY_ID, WIRE_FLAG_EXPLAIN,
-		PAYLOAD, WIRE_CONTROL_BYTES_MAX},
-	[WIRE_PUSH] = {"push", NEED_KEY | MAY_HINT, SEGMENTS | WIRE_FLAG_PRESSURE, PAYLOAD,
-		WIRE_MESSAGE_BYTES_MAX},
-	[WIRE_REPLY] = {"reply", NEED_RESULT | NEED_KEY | NEED_OPERATION | MAY_HINT,
-		SEGMENTS | WIRE_FLAG_EXPLAIN | WIRE_FLAG_PRESSURE, PAYLOAD | REFUSED,
-		WIRE_MESSAGE_BYTES_MAX},
-	[WIRE_ACK] = {"ack", NEED_KEY | NEED_OPERATION | MAY_HINT, WIRE_FLAG_PRESSURE, ACKS,
-		WIRE_MESSAGE_BYTES_MAX},
-	[WIRE_HELLO] = {"hello", NO_BODY, 0, NOTHING, 0},
-	[WIRE_CHALLENGE] = {"challenge", NEED_SCOPE | MAY_HINT | NO_BODY, WIRE_FLAG_PRESSURE, NOTHING,
-		0},
-};
 
 enum { FAMILY_COUNT = sizeof(family_rules) / sizeof(family_rules[0]) };
 
@@ -194,9 +143,7 @@ static bool control_is_legal(const struct wire_header *h)
 
 static bool type_is_legal(const struct wire_header *h, const struct family_rule *rule)
 {
-	bool makes = h->family == WIRE_CONTROL && (h->message_type == WIRE_CONTROL_CREATE ||
-							  h->message_type ==
-								  WIRE_CONTROL_GET_OR_CREATE);
+	bool makes = h->family == WIRE_CONTROL && ((CONTROL_MAKES >> h->message_type) & 1);
 	return h->spot_type != 0 || !((rule->needs & NEED_TYPE) || makes);
 }
 

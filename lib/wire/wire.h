@@ -13,33 +13,7 @@
 #include "base/result.h"
 #include "wire/layout.h"
 
-// Why a frame was not taken. Each has a vector, a counter and a line in the wire page. 0 = taken.
-// X(C name, number, printed name)
-#define WIRE_REJECTS(X)                                                                            \
-	X(SHORT, 1, "short")                                                                       \
-	X(VERSION, 2, "version")                                                                   \
-	X(SUITE, 3, "suite")                                                                       \
-	X(FAMILY, 4, "family")                                                                     \
-	X(FLAGS, 5, "flags")                                                                       \
-	X(LENGTH, 6, "length")                                                                     \
-	X(RESERVED, 7, "reserved")                                                                 \
-	X(TAG, 8, "tag")                                                                           \
-	X(RESULT, 9, "result")                                                                     \
-	X(SESSION, 10, "session")                                                                  \
-	X(COUNTER, 11, "counter")                                                                  \
-	X(KEY, 12, "key")                                                                          \
-	X(ID, 13, "id")                                                                            \
-	X(ID_KEY, 14, "id_key")                                                                    \
-	X(GENERATION, 15, "generation")                                                            \
-	X(CONTROL, 16, "control")                                                                  \
-	X(CONTENT, 17, "content")                                                                  \
-	X(TOTAL, 18, "total")                                                                      \
-	X(SEGMENT, 19, "segment")                                                                  \
-	X(ACK, 20, "ack")                                                                          \
-	X(OPERATION, 21, "operation")                                                              \
-	X(TYPE, 22, "type")                                                                        \
-	X(COOKIE, 23, "cookie")
-
+// Why a frame was not taken (the list is in layout.h).
 enum wire_reject {
 	WIRE_TAKEN = 0,
 #define X(name, number, text) WIRE_REJECT_##name = (number),
