@@ -107,13 +107,13 @@ enum seg_rx_verdict seg_rx_accept(
 	if (!rx_fits(rx, total_bytes, offset, bytes, unit))
 		return SEG_RX_MISMATCH;
 	uint32_t index = offset / rx->unit;
+	rx->unreported++;
 	if (bit_get(rx->have, index)) {
-		rx->due = true; // the sender has not heard that it is here
+		rx->due |= rx->got == rx->count; // the sender has not heard that all is here
 		return SEG_RX_REPEAT;
 	}
 	bit_set(rx->have, index);
 	rx->got++;
-	rx->unreported++;
 	if (index > rx->top)
 		rx->due = true; // a gap opened before it
 	if (index >= rx->top)

@@ -41,9 +41,9 @@ struct seg_rx {
 	uint32_t got;
 	uint32_t base; // first missing segment
 	uint32_t top;  // one past the highest segment here
-	uint32_t unreported; // kept since the last report
+	uint32_t unreported; // arrived since the last report
 	uint16_t unit; // bytes of each segment but the last
-	bool due;      // a gap opened, a repeat came or the last segment arrived: report at once
+	bool due;      // a gap opened, or all is here: report at once
 };
 
 enum seg_rx_verdict {
@@ -66,9 +66,9 @@ static inline uint32_t seg_bitmap_words(uint32_t count)
 void seg_rx_init(struct seg_rx *rx, uint64_t *bitmap, uint32_t total_bytes, uint16_t unit);
 MUST_USE enum seg_rx_verdict seg_rx_accept(
 	struct seg_rx *rx, uint32_t total_bytes, uint32_t offset, uint16_t bytes, uint16_t unit);
-// After each accepted or repeated segment: whether to send a report now. Half a window was kept since
-// the last, or a gap opened, or the segment was a repeat, or the message is whole, or the sender
-// asked (WIRE_FLAG_ACK_NOW). A true answer starts the count anew.
+// After each segment that was kept or was a repeat: whether to send a report now. Half a window
+// arrived since the last, or a gap opened, or the message is whole, or the sender asked
+// (WIRE_FLAG_ACK_NOW). A true answer starts the count anew.
 MUST_USE bool seg_rx_due(struct seg_rx *rx, uint16_t window, bool ack_now);
 void seg_rx_report(const struct seg_rx *rx, uint16_t window, bool done, struct seg_ack *out);
 
