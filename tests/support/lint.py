@@ -101,7 +101,7 @@ def check_own_header_first(names):
     known = set(names)
     for name in (n for n in names if n.endswith(".c") and n.startswith(SOURCES)):
         header = name[:-2] + ".h"
-        found = list(includes(name))
+        found = [i for i in includes(name) if i[1] == '"']
         if header in known and found and os.path.basename(found[0][2]) != os.path.basename(header):
             yield f"{name}: its own header comes first"
 
