@@ -57,6 +57,11 @@ struct fabric_queue_stats { // written by the owner worker, read relaxed by anyo
 	uint64_t tx_full;        // driver refused: frame dropped
 	uint64_t tx_no_neighbour;
 	uint64_t tx_too_large;
+	// Of rx_malformed, what an operator can do something about:
+	uint64_t rx_fragments;           // never reassembled: lower the sender's datagram size
+	uint64_t rx_checksum_bad;
+	uint64_t rx_checksum_unfinished; // sender's kernel left it to hardware: ethtool -K IF tx off there
+	uint64_t control_refused;        // of rx_other: for control, but its mailbox was full
 };
 
 // The address of an IPv4 host as peer.ip; `ipv4` in network order.
