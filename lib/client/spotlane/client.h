@@ -96,7 +96,7 @@ struct spotlane_client_result {
 	uint8_t ingress_worker; // hints (replies)
 	uint8_t home_worker;
 	uint8_t pressure;  // 1 = the node asks its clients to slow down
-	uint8_t explained; // 1 = the payload starts with the stages' verdicts (docs/WIRE.md)
+	uint8_t explained; // 1 = `explanation` is filled
 	uint8_t refused;   // 1 = `refusal` is filled
 	uint8_t reserved;
 	uint32_t port; // source port index that the call used, from 0
@@ -105,6 +105,8 @@ struct spotlane_client_result {
 	struct spotlane_refusal refusal;
 	const void *payload;
 	size_t payload_bytes;
+	const char *explanation; // the stages' verdicts, text without a NUL
+	size_t explanation_bytes;
 };
 
 // ---- a client ----
@@ -127,8 +129,8 @@ int spotlane_client_open(const char *node, const struct spotlane_client_options 
 	spotlane_client **out, char *error, size_t error_size);
 // Calls in flight end Cancelled (their completions run). Accepts NULL.
 void spotlane_client_close(spotlane_client *client);
-// Asks the node for a sign of life on every port and waits for it: 0, -ECONNREFUSED (nothing listens
-// there) or -ETIMEDOUT. Calls work without it; it only tells the two cases apart early.
+// Waits until the node has answered on every port (with the cookie that calls need): 0, -ECONNREFUSED
+// (nothing listens there) or -ETIMEDOUT. Calls ask by themselves; this tells the cases apart early.
 int spotlane_client_reach(spotlane_client *client, uint64_t wait_us);
 
 // ---- calls ----
@@ -215,6 +217,7 @@ struct spotlane_client_stats {
 	uint64_t frames_rejected; // did not decode (docs/WIRE.md, reject codes)
 	uint64_t by_reject[32];
 	uint64_t frames_unexpected; // decoded, but nothing a client takes, or of another session
+	uint64_t acks_received;     // reports about segments sent
 	uint64_t late;              // replies to calls that had already ended (repeats included)
 	uint64_t repeats;           // frames sent again
 	uint64_t segments_sent;     // repeats included
