@@ -255,7 +255,7 @@ static void help_overview(void)
 	printf("\nPAYLOAD and ARGUMENT are text, @FILE, or - for standard input.\n"
 	       "'spot help VERB' lists the options of a verb.\n\n"
 	       "exit codes: 0 done, 1 refused, 2 wrong usage, 3 node not reached, 4 time over (outcome\n"
-	       "unknown), 5 not permitted, 6 conflict, 7 not found, 8 unavailable, 9 no capacity\n");
+	       "unknown), 5 not permitted, 6 conflict, 7 not found, 8 unavailable, 9 no capacity, 10 partly done\n");
 }
 
 void options_help(enum spot_verb verb)

@@ -20,6 +20,7 @@ enum spot_exit {
 	SPOT_EXIT_NOT_FOUND = 7,
 	SPOT_EXIT_UNAVAILABLE = 8,
 	SPOT_EXIT_CAPACITY = 9,
+	SPOT_EXIT_PARTLY = 10, // replay: some messages were answered OK, some were not
 	SPOT_EXIT_INTERNAL = 70,
 };
 
