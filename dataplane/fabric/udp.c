@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "fabric/buffers.h"
+#include "fabric/udp_inherit.h"
 
 enum {
 	PAYLOAD_BYTES_V4 = 1472,
@@ -17,12 +18,6 @@ enum {
 	PAYLOAD_BYTES_LIMIT = 65507,
 	FRAMES_DEFAULT = 1024,
 	SOCKET_BUFFER_DEFAULT = 4 << 20,
-};
-
-union udp_address {
-	struct sockaddr any;
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
 };
 
 struct udp_queue {
@@ -299,6 +294,18 @@ static const char *bind_failure(int error)
 	}
 }
 
+static const char *socket_finish(struct udp_queue *q, union udp_address *address)
+{
+	socklen_t size = sizeof(*address);
+
+	if (!option_set(q->fd, SOL_SOCKET, SO_RXQ_OVFL, 1))
+		return strerror(errno);
+	if (getsockname(q->fd, &address->any, &size) != 0)
+		return strerror(errno);
+	q->port = ntohs(q->family == AF_INET ? address->v4.sin_port : address->v6.sin6_port);
+	return NULL;
+}
+
 // The first socket binds without SO_REUSEPORT: it must find the address free of everybody. Only then
 // it starts to share, with the sockets that follow.
 static const char *socket_open(
@@ -315,13 +322,19 @@ static const char *socket_open(
 		return bind_failure(errno);
 	if (first && shared && !option_set(q->fd, SOL_SOCKET, SO_REUSEPORT, 1))
 		return strerror(errno);
-	if (!option_set(q->fd, SOL_SOCKET, SO_RXQ_OVFL, 1))
-		return strerror(errno);
-	socklen_t size = sizeof(*address);
-	if (getsockname(q->fd, &address->any, &size) != 0)
-		return strerror(errno);
-	q->port = ntohs(q->family == AF_INET ? address->v4.sin_port : address->v6.sin6_port);
-	return NULL;
+	return socket_finish(q, address);
+}
+
+// Handed over or ours, never a mix: a socket of ours might lie in another network namespace.
+static const char *socket_get(struct udp_queue *q, union udp_address *address, uint16_t index,
+	uint16_t n, bool inherit)
+{
+	if (!inherit || udp_inherited(address, 0) < 0)
+		return socket_open(q, address, index == 0, n > 1);
+	q->fd = udp_inherited(address, index);
+	if (q->fd < 0)
+		return "fewer sockets were handed over than there are workers";
+	return socket_finish(q, address);
 }
 
 // The forced variants pass the system's limit where we have CAP_NET_ADMIN; else the limit holds.
@@ -368,7 +381,7 @@ static const char *queues_open(const struct fabric_udp_config *config, union udp
 		if (q == NULL)
 			return "out of memory for its buffers";
 		queues[i] = (struct fabric_queue *)(void *)q;
-		const char *what = socket_open(q, address, i == 0, n > 1);
+		const char *what = socket_get(q, address, i, n, config->inherit);
 		if (what != NULL)
 			return what;
 		socket_buffers_set(q, config->socket_buffer_bytes);

@@ -16,6 +16,7 @@ struct fabric_udp_config {
 	uint32_t payload_bytes_max;   // 0 = 1,472 (IPv4) or 1,452 (IPv6); at most 65,507
 	uint32_t frames;              // buffers of each queue; 0 = 1,024
 	uint32_t socket_buffer_bytes; // each way; 0 = 4 MiB; the kernel may give less
+	bool inherit; // take sockets handed over by LISTEN_FDS that are bound to this address and port
 };
 
 // Opens n queues (queue i belongs to worker i) on one address. On failure nothing stays open and
