@@ -73,8 +73,7 @@ static void run_send(struct run *r)
 		assert_true(index < r->tx.count);
 		assert_true(r->tx.next - r->tx.base <= SEG_WINDOW_MAX);
 		r->sent++;
-		link_put(&r->link,
-			(struct packet){.index = index, .ask = seg_tx_spent(&r->tx)});
+		link_put(&r->link, (struct packet){.index = index, .ask = seg_tx_spent(&r->tx)});
 	}
 	assert_true(seg_tx_spent(&r->tx));
 }
@@ -187,8 +186,8 @@ static uint32_t sent_for_largest(uint32_t reorder)
 static void M8__the_largest_message_in_the_smallest_segments(void **state)
 {
 	(void)state;
-	// A tenth is lost each way, so a ninth more is the least; far more would be a storm. Segments
-	// that overtake a whole window look lost, so then more is sent.
+	// A tenth is lost each way, so a ninth more is the least; far more would be a storm.
+	// Segments that overtake a whole window look lost, so then more is sent.
 	assert_in_range(sent_for_largest(0), SEG_COUNT_MAX * 11 / 10, SEG_COUNT_MAX * 5 / 4);
 	assert_in_range(sent_for_largest(5), SEG_COUNT_MAX * 11 / 10, SEG_COUNT_MAX * 2);
 }
@@ -206,8 +205,8 @@ static void M8__one_gap_is_repeated_once_however_often_reported(void **state)
 	for (uint32_t i = 0; i < 20; i++) {
 		assert_true(seg_tx_next(&tx, &index));
 		if (index != 5)
-			assert_int_equal(
-				seg_rx_accept(&rx, 100 * UNIT, index * UNIT, UNIT, UNIT), SEG_RX_KEPT);
+			assert_int_equal(seg_rx_accept(&rx, 100 * UNIT, index * UNIT, UNIT, UNIT),
+				SEG_RX_KEPT);
 	}
 	seg_rx_report(&rx, 64, false, &ack);
 	assert_int_equal(ack.base, 5);
@@ -338,13 +337,13 @@ static void M8__a_report_is_due_at_half_a_window_a_gap_and_the_end(void **state)
 		uint32_t index;
 		bool ask, due;
 	} cases[] = {
-		{0, false, false}, {1, false, true},  // half of 4
-		{2, false, false}, {4, false, true},  // 3 is missing
-		{4, false, false}, {4, false, true},  // repeats count as arrivals
-		{5, false, false}, {6, true, true},   // asked
-		{7, false, false}, {8, false, true},  // half again
-		{9, false, false}, {3, false, true},  // whole
-		{3, false, true},                     // a repeat of the whole: the report was lost
+		{0, false, false}, {1, false, true}, // half of 4
+		{2, false, false}, {4, false, true}, // 3 is missing
+		{4, false, false}, {4, false, true}, // repeats count as arrivals
+		{5, false, false}, {6, true, true},  // asked
+		{7, false, false}, {8, false, true}, // half again
+		{9, false, false}, {3, false, true}, // whole
+		{3, false, true},                    // a repeat of the whole: the report was lost
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		enum seg_rx_verdict v =
@@ -363,8 +362,7 @@ static void M8__a_report_covers_256_segments_past_the_first_missing(void **state
 	struct seg_ack ack;
 	seg_rx_init(&rx, bits, 400 * UNIT, UNIT);
 	for (uint32_t i = 1; i < 300; i++)
-		assert_int_equal(
-			seg_rx_accept(&rx, 400 * UNIT, i * UNIT, UNIT, UNIT), SEG_RX_KEPT);
+		assert_int_equal(seg_rx_accept(&rx, 400 * UNIT, i * UNIT, UNIT, UNIT), SEG_RX_KEPT);
 	seg_rx_report(&rx, 256, false, &ack);
 	assert_int_equal(ack.base, 0);
 	for (int i = 0; i < 4; i++)
@@ -401,8 +399,8 @@ static void M8__random_bytes_never_break_either_side(void **state)
 			seg_tx_timeout(&tx);
 		if (seg_tx_next(&tx, &index))
 			assert_true(index < 900);
-		enum seg_rx_verdict verdict = seg_rx_accept(&rx, 900 * UNIT,
-			(uint32_t)rng_below(&rng, 1000) * UNIT, UNIT, UNIT);
+		enum seg_rx_verdict verdict = seg_rx_accept(
+			&rx, 900 * UNIT, (uint32_t)rng_below(&rng, 1000) * UNIT, UNIT, UNIT);
 		assert_in_range(verdict, SEG_RX_KEPT, SEG_RX_MISMATCH);
 		assert_true(rx.got <= rx.count && rx.base <= rx.count);
 		assert_true(tx.base <= tx.next && tx.next <= tx.count);

@@ -64,14 +64,18 @@ struct field {
 	size_t offset, size;
 };
 
-#define FIELD(name) {#name, offsetof(struct wire_header, name), sizeof(((struct wire_header *)0)->name)}
+#define FIELD(name)                                                                                \
+	{                                                                                          \
+#name, offsetof(struct wire_header, name), sizeof(((struct wire_header *)0)->name) \
+	}
 static const struct field fields[] = {FIELD(version), FIELD(suite_phase), FIELD(family),
 	FIELD(flags), FIELD(kind), FIELD(reason), FIELD(accepted), FIELD(id_bytes), FIELD(session),
 	FIELD(counter), FIELD(cookie), FIELD(spot_key_lo), FIELD(spot_key_hi),
 	FIELD(operation_scope), FIELD(operation_id), FIELD(owner_node), FIELD(owner_lease),
 	FIELD(object_generation), FIELD(spot_type), FIELD(message_type), FIELD(content_type),
 	FIELD(budget_us), FIELD(total_bytes), FIELD(segment_offset), FIELD(segment_bytes),
-	FIELD(segment_unit), FIELD(ingress_worker), FIELD(home_worker), FIELD(reserved), FIELD(tag)};
+	FIELD(segment_unit), FIELD(ingress_worker), FIELD(home_worker), FIELD(reserved),
+	FIELD(tag)};
 enum { FIELD_COUNT = sizeof(fields) / sizeof(fields[0]) };
 
 static uint64_t field_number(const struct wire_header *h, const struct field *f)
@@ -92,8 +96,8 @@ static void check_header(const char *name, const json_t *want, const struct wire
 			continue;
 		}
 		uint64_t number = json_is_string(value)
-			? strtoull(json_string_value(value), NULL, 0)
-			: (uint64_t)json_integer_value(value);
+					  ? strtoull(json_string_value(value), NULL, 0)
+					  : (uint64_t)json_integer_value(value);
 		if (number != field_number(h, &fields[i]))
 			fail_msg("%s: field %s", name, fields[i].name);
 	}
@@ -165,8 +169,7 @@ static void M4_M5__every_number_has_a_vector(void **state)
 	json_t *root = load_vectors("frames");
 	size_t i;
 	json_t *vector;
-	json_array_foreach(json_object_get(root, "vectors"), i, vector)
-		note_vector(&seen, vector);
+	json_array_foreach(json_object_get(root, "vectors"), i, vector) note_vector(&seen, vector);
 	json_decref(root);
 #define X(name, number, text) assert_true(seen.reject[number]);
 	WIRE_REJECTS(X)
@@ -254,7 +257,7 @@ static void x__every_cut_and_every_extra_byte_is_refused(void **state)
 			assert_non_null(copy);
 			memcpy(copy, b.data, size);
 			enum wire_reject want = size < WIRE_HEADER_BYTES ? WIRE_REJECT_SHORT
-				: size == b.size                         ? WIRE_TAKEN
+						: size == b.size         ? WIRE_TAKEN
 									 : WIRE_REJECT_LENGTH;
 			assert_int_equal(wire_decode(span_of(copy, size), &f), want);
 			free(copy);
@@ -269,9 +272,8 @@ static struct bytes vector_named(const char *name)
 	json_t *root = load_vectors("frames");
 	size_t i;
 	json_t *vector;
-	json_array_foreach(json_object_get(root, "vectors"), i, vector)
-		if (strcmp(text_of(vector, "name"), name) == 0)
-			b = hex_of(vector, "hex");
+	json_array_foreach(json_object_get(root, "vectors"), i,
+		vector) if (strcmp(text_of(vector, "name"), name) == 0) b = hex_of(vector, "hex");
 	json_decref(root);
 	assert_true(b.size > 0);
 	return b;
@@ -294,8 +296,8 @@ static void x__a_reply_can_be_encoded_over_its_request(void **state)
 	assert_int_equal(size, WIRE_HEADER_BYTES + f.segment.size);
 	struct wire_frame reply;
 	assert_int_equal(wire_decode(span_of(b.data, size), &reply), WIRE_TAKEN);
-	assert_memory_equal(reply.segment.data, before.data + WIRE_HEADER_BYTES + f.id.size,
-		f.segment.size);
+	assert_memory_equal(
+		reply.segment.data, before.data + WIRE_HEADER_BYTES + f.id.size, f.segment.size);
 	assert_true(spot_key_equal(wire_frame_key(&reply), wire_frame_key(&f)));
 }
 
