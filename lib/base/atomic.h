@@ -8,6 +8,11 @@
 
 #include <stdatomic.h>
 
+// The explorer's tests plant defects by number, to show that it would find them; 0 is the product.
+#ifndef EXPLORE_BUG
+#define EXPLORE_BUG 0
+#endif
+
 #ifdef EXPLORE
 void explore_point(void);
 #else

@@ -13,10 +13,6 @@
 #define LANE_SEALED_BIT (UINT64_C(1) << 62)
 #define LANE_OPENING_BIT (UINT64_C(1) << 63)
 
-#ifndef EXPLORE_BUG // the explorer plants defects here to show that it would find them
-#define EXPLORE_BUG 0
-#endif
-
 static inline uint64_t lane_bits_bytes(uint64_t bits)
 {
 	return bits & LANE_BYTES_LIMIT;

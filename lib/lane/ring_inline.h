@@ -7,10 +7,6 @@
 #include "base/atomic.h"
 #include "lane/ring.h"
 
-#ifndef EXPLORE_BUG
-#define EXPLORE_BUG 0
-#endif
-
 static inline uint32_t ring_push(struct ring *ring, void *const *items, uint32_t n)
 {
 	const uint32_t capacity = ring->mask + 1;

@@ -78,6 +78,11 @@ void item_give_back(
 {
 	struct item_head *top = at_load(&owner->returned, memory_order_relaxed);
 
+#if EXPLORE_BUG == 5
+	chain_tail->next = top;
+	at_store(&owner->returned, chain_head, memory_order_release);
+	return;
+#endif
 	do {
 		chain_tail->next = top;
 		// Release pairs with the acquire in item_arena_collect.
