@@ -90,6 +90,19 @@ static bool mac_settle(struct fabric_dpdk_port *port, const char *device, struct
 				  port->driver, rte_strerror(-rc));
 }
 
+// IPv6 needs a link-local address beside the others: the one of the MAC where none is configured.
+static void link_local_settle(struct dp_net_identity *identity)
+{
+	bool has_v6 = false, has_local = false;
+	for (uint32_t i = 0; i < identity->address_count; i++) {
+		has_v6 = has_v6 || !dp_net_ip_is_v4(identity->addresses[i].ip);
+		has_local = has_local || dp_net_ip_is_link_local(identity->addresses[i].ip);
+	}
+	if (has_v6 && !has_local && identity->address_count < DP_NET_ADDRESSES_MAX)
+		dp_net_link_local_of(
+			identity->mac, &identity->addresses[identity->address_count++]);
+}
+
 static uint16_t queues_settle(struct fabric_dpdk_port *port, const struct rte_eth_dev_info *info,
 	const struct fabric_dpdk_port_config *config, struct fabric_why *out_why)
 {
@@ -144,10 +157,10 @@ static uint16_t room_bytes(uint16_t mtu)
 
 static uint32_t payload_max(const struct dp_net_identity *identity)
 {
-	uint32_t overhead = PACKET_IPV4_BYTES + PACKET_UDP_BYTES;
+	uint32_t overhead = INET_IPV4_BYTES + INET_UDP_BYTES;
 	for (uint32_t i = 0; i < identity->address_count; i++) {
 		if (!dp_net_ip_is_v4(identity->addresses[i].ip))
-			overhead = PACKET_IPV6_BYTES + PACKET_UDP_BYTES;
+			overhead = INET_IPV6_BYTES + INET_UDP_BYTES;
 	}
 	return identity->mtu - overhead;
 }
@@ -249,6 +262,7 @@ static bool bring_up(struct fabric_dpdk_port *port, const struct fabric_dpdk_por
 	if (!mac_settle(port, config->device, out_why) ||
 		!configure(port, &info, config->device, out_why))
 		return false;
+	link_local_settle(&port->identity);
 	port->link = link_create(&port->identity, config->workers);
 	if (port->link == NULL)
 		return fail(out_why, config->device, "out of memory or descriptors");

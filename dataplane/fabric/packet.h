@@ -7,30 +7,18 @@
 // Reading trusts nothing: every length is compared against what remains, each field is read once,
 // checksums are computed here whatever a driver says about them.
 
-#include <arpa/inet.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "base/compiler.h"
+#include "dp/inet.h"
 #include "dp/net.h"
 #include "fabric/fabric.h"
 
 enum {
-	PACKET_ETHERNET_BYTES = 14,
-	PACKET_VLAN_BYTES = 4,
-	PACKET_IPV4_BYTES = 20,
-	PACKET_IPV6_BYTES = 40,
-	PACKET_UDP_BYTES = 8,
-	PACKET_HEADERS_BYTES_MAX = 14 + 4 + 40 + 8,
-
-	PACKET_TYPE_IPV4 = 0x0800,
-	PACKET_TYPE_ARP = 0x0806,
-	PACKET_TYPE_VLAN = 0x8100,
-	PACKET_TYPE_IPV6 = 0x86dd,
-	PACKET_PROTOCOL_ICMP = 1,
-	PACKET_PROTOCOL_UDP = 17,
-	PACKET_PROTOCOL_ICMPV6 = 58,
+	PACKET_HEADERS_BYTES_MAX =
+		INET_ETHERNET_BYTES + INET_VLAN_BYTES + INET_IPV6_BYTES + INET_UDP_BYTES,
 };
 
 enum packet_verdict {
@@ -63,54 +51,6 @@ struct packet {
 void packet_site_init(struct packet_site *site, const struct dp_net_identity *identity,
 	uint16_t udp_port, uint8_t fabric);
 
-static inline uint16_t packet_be16(const uint8_t *p)
-{
-	return (uint16_t)(p[0] << 8 | p[1]);
-}
-
-static inline void packet_put_be16(uint8_t *p, uint16_t v)
-{
-	p[0] = (uint8_t)(v >> 8);
-	p[1] = (uint8_t)v;
-}
-
-// ---- internet checksum: sums of native-order words, so that only the last fold cares ----
-
-static inline uint64_t packet_sum(const uint8_t *data, uint32_t bytes, uint64_t sum)
-{
-	uint32_t words = bytes / 4;
-	for (uint32_t i = 0; i < words; i++) {
-		uint32_t w;
-		memcpy(&w, data + (size_t)i * 4, 4);
-		sum += w;
-	}
-	uint32_t rest = 0;
-	memcpy(&rest, data + (size_t)words * 4, bytes % 4);
-	return sum + rest;
-}
-
-static inline uint16_t packet_fold(uint64_t sum)
-{
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffffffff) + (sum >> 32);
-	sum = (sum & 0xffff) + (sum >> 16);
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)sum;
-}
-
-// The sum of source, destination, protocol and length. `addresses` are both, one behind the other.
-static inline uint64_t packet_pseudo_sum(
-	const uint8_t *addresses, uint32_t address_bytes, uint8_t protocol, uint32_t length)
-{
-	return packet_sum(addresses, 2 * address_bytes, 0) + htons(protocol) +
-	       (uint64_t)htonl(length);
-}
-
-static inline bool packet_sum_is_good(uint64_t sum)
-{
-	return packet_fold(sum) == 0xffff;
-}
-
 // ---- reading ----
 
 // 1 + index of our address, 0 = none.
@@ -142,12 +82,12 @@ static inline enum packet_verdict packet_read_udp(const struct packet_site *site
 	const uint8_t *udp, uint32_t bytes, uint64_t pseudo_sum, bool may_lack_checksum,
 	struct packet *out)
 {
-	if (bytes < PACKET_UDP_BYTES)
+	if (bytes < INET_UDP_BYTES)
 		return PACKET_MALFORMED;
-	uint16_t source_port = packet_be16(udp), port = packet_be16(udp + 2);
+	uint16_t source_port = inet_be16(udp), port = inet_be16(udp + 2);
 	uint16_t checksum;
 	memcpy(&checksum, udp + 6, 2);
-	if (packet_be16(udp + 4) != bytes)
+	if (inet_be16(udp + 4) != bytes)
 		return PACKET_MALFORMED;
 	if (port != site->udp_port)
 		return PACKET_WRONG_PORT;
@@ -155,11 +95,11 @@ static inline enum packet_verdict packet_read_udp(const struct packet_site *site
 		return PACKET_MALFORMED;
 	if (checksum == 0 && !may_lack_checksum)
 		return PACKET_CHECKSUM;
-	if (checksum != 0 && !packet_sum_is_good(packet_sum(udp, bytes, pseudo_sum)))
-		return checksum == packet_fold(pseudo_sum) ? PACKET_UNFINISHED : PACKET_CHECKSUM;
+	if (checksum != 0 && !inet_sum_is_good(inet_sum(udp, bytes, pseudo_sum)))
+		return checksum == inet_fold(pseudo_sum) ? PACKET_UNFINISHED : PACKET_CHECKSUM;
 	out->peer.port = source_port;
-	out->header_bytes += PACKET_UDP_BYTES;
-	out->payload_bytes = bytes - PACKET_UDP_BYTES;
+	out->header_bytes += INET_UDP_BYTES;
+	out->payload_bytes = bytes - INET_UDP_BYTES;
 	return PACKET_OURS;
 }
 
@@ -167,13 +107,13 @@ static inline enum packet_verdict packet_read_udp(const struct packet_site *site
 static inline enum packet_verdict packet_read_ipv4(
 	const struct packet_site *site, const uint8_t *ip, uint32_t bytes, struct packet *out)
 {
-	if (bytes < PACKET_IPV4_BYTES || ip[0] >> 4 != 4)
+	if (bytes < INET_IPV4_BYTES || ip[0] >> 4 != 4)
 		return PACKET_MALFORMED;
 	uint32_t header_bytes = (uint32_t)(ip[0] & 0x0f) * 4;
-	uint32_t total_bytes = packet_be16(ip + 2);
-	if (header_bytes < PACKET_IPV4_BYTES || total_bytes < header_bytes || total_bytes > bytes)
+	uint32_t total_bytes = inet_be16(ip + 2);
+	if (header_bytes < INET_IPV4_BYTES || total_bytes < header_bytes || total_bytes > bytes)
 		return PACKET_MALFORMED;
-	if (!packet_sum_is_good(packet_sum(ip, header_bytes, 0)))
+	if (!inet_sum_is_good(inet_sum(ip, header_bytes, 0)))
 		return PACKET_CHECKSUM;
 	uint8_t destination[16], protocol = ip[9];
 	peer_ip_from_v4(out->peer.ip, ip + 12);
@@ -183,46 +123,46 @@ static inline enum packet_verdict packet_read_ipv4(
 		return PACKET_OTHER;
 	if (packet_source_is_absurd(out->peer.ip) || memcmp(out->peer.ip, destination, 16) == 0)
 		return PACKET_MALFORMED;
-	if ((packet_be16(ip + 6) & 0x3fff) != 0) // more fragments, or an offset
+	if ((inet_be16(ip + 6) & 0x3fff) != 0) // more fragments, or an offset
 		return PACKET_FRAGMENT;
-	if (protocol == PACKET_PROTOCOL_ICMP)
+	if (protocol == INET_PROTOCOL_ICMP)
 		return PACKET_CONTROL;
-	if (protocol != PACKET_PROTOCOL_UDP)
+	if (protocol != INET_PROTOCOL_UDP)
 		return PACKET_OTHER;
 	uint32_t udp_bytes = total_bytes - header_bytes;
 	out->header_bytes += header_bytes;
 	return packet_read_udp(site, ip + header_bytes, udp_bytes,
-		packet_pseudo_sum(ip + 12, 4, PACKET_PROTOCOL_UDP, udp_bytes), true, out);
+		inet_pseudo_sum(ip + 12, 4, INET_PROTOCOL_UDP, udp_bytes), true, out);
 }
 
 static inline enum packet_verdict packet_read_ipv6(
 	const struct packet_site *site, const uint8_t *ip, uint32_t bytes, struct packet *out)
 {
-	if (bytes < PACKET_IPV6_BYTES || ip[0] >> 4 != 6)
+	if (bytes < INET_IPV6_BYTES || ip[0] >> 4 != 6)
 		return PACKET_MALFORMED;
-	uint32_t rest_bytes = packet_be16(ip + 4);
-	if (rest_bytes > bytes - PACKET_IPV6_BYTES)
+	uint32_t rest_bytes = inet_be16(ip + 4);
+	if (rest_bytes > bytes - INET_IPV6_BYTES)
 		return PACKET_MALFORMED;
 	uint8_t next = ip[6];
 	memcpy(out->peer.ip, ip + 8, 16);
 	out->peer.flags = packet_our_address(site, ip + 24);
 	if (out->peer.flags == 0) {
 		bool group = packet_ipv6_group_is_ours(ip + 24);
-		return group && next == PACKET_PROTOCOL_ICMPV6 ? PACKET_CONTROL : PACKET_OTHER;
+		return group && next == INET_PROTOCOL_ICMPV6 ? PACKET_CONTROL : PACKET_OTHER;
 	}
-	if (next == PACKET_PROTOCOL_ICMPV6)
+	if (next == INET_PROTOCOL_ICMPV6)
 		return PACKET_CONTROL;
 	// A mapped address inside IPv6 would be taken for an IPv4 host further on.
 	if (packet_source_is_absurd(out->peer.ip) || peer_ip_is_v4(out->peer.ip) ||
 		memcmp(out->peer.ip, ip + 24, 16) == 0)
 		return PACKET_MALFORMED;
-	if (next == 44)
+	if (next == INET_PROTOCOL_IPV6_FRAGMENT)
 		return PACKET_FRAGMENT;
-	if (next != PACKET_PROTOCOL_UDP)
+	if (next != INET_PROTOCOL_UDP)
 		return PACKET_OTHER;
-	out->header_bytes += PACKET_IPV6_BYTES;
-	return packet_read_udp(site, ip + PACKET_IPV6_BYTES, rest_bytes,
-		packet_pseudo_sum(ip + 8, 16, PACKET_PROTOCOL_UDP, rest_bytes), false, out);
+	out->header_bytes += INET_IPV6_BYTES;
+	return packet_read_udp(site, ip + INET_IPV6_BYTES, rest_bytes,
+		inet_pseudo_sum(ip + 8, 16, INET_PROTOCOL_UDP, rest_bytes), false, out);
 }
 
 static inline bool packet_mac_is_group(const uint8_t mac[6])
@@ -234,16 +174,16 @@ static inline bool packet_mac_is_group(const uint8_t mac[6])
 static inline MUST_USE enum packet_verdict packet_read(
 	const struct packet_site *site, const uint8_t *data, uint32_t bytes, struct packet *out)
 {
-	if (bytes < PACKET_ETHERNET_BYTES)
+	if (bytes < INET_ETHERNET_BYTES)
 		return PACKET_MALFORMED;
-	uint16_t type = packet_be16(data + 12), vlan = 0;
-	uint32_t link_bytes = PACKET_ETHERNET_BYTES;
-	if (type == PACKET_TYPE_VLAN) {
-		if (bytes < PACKET_ETHERNET_BYTES + PACKET_VLAN_BYTES)
+	uint16_t type = inet_be16(data + 12), vlan = 0;
+	uint32_t link_bytes = INET_ETHERNET_BYTES;
+	if (type == INET_TYPE_VLAN) {
+		if (bytes < INET_ETHERNET_BYTES + INET_VLAN_BYTES)
 			return PACKET_MALFORMED;
-		vlan = packet_be16(data + 14) & 0x0fff; // tag 0 is priority only
-		type = packet_be16(data + 16);
-		link_bytes += PACKET_VLAN_BYTES;
+		vlan = inet_be16(data + 14) & 0x0fff; // tag 0 is priority only
+		type = inet_be16(data + 16);
+		link_bytes += INET_VLAN_BYTES;
 	}
 	if (vlan != site->vlan)
 		return PACKET_OTHER;
@@ -258,12 +198,12 @@ static inline MUST_USE enum packet_verdict packet_read(
 	out->peer.fabric = site->fabric;
 	out->header_bytes = link_bytes;
 	enum packet_verdict verdict;
-	if (type == PACKET_TYPE_IPV4)
+	if (type == INET_TYPE_IPV4)
 		verdict = packet_read_ipv4(site, data + link_bytes, bytes - link_bytes, out);
-	else if (type == PACKET_TYPE_IPV6)
+	else if (type == INET_TYPE_IPV6)
 		verdict = packet_read_ipv6(site, data + link_bytes, bytes - link_bytes, out);
 	else
-		return type == PACKET_TYPE_ARP ? PACKET_CONTROL : PACKET_OTHER;
+		return type == INET_TYPE_ARP ? PACKET_CONTROL : PACKET_OTHER;
 	// A datagram is for one host: our address behind a group address is somebody's mistake.
 	return to_group && verdict == PACKET_OURS ? PACKET_OTHER : verdict;
 }
@@ -272,9 +212,9 @@ static inline MUST_USE enum packet_verdict packet_read(
 
 static inline uint32_t packet_header_bytes(const struct packet_site *site, bool v4)
 {
-	uint32_t link_bytes = PACKET_ETHERNET_BYTES + (site->vlan != 0 ? PACKET_VLAN_BYTES : 0);
-	uint32_t ip_bytes = v4 ? PACKET_IPV4_BYTES : PACKET_IPV6_BYTES;
-	return link_bytes + ip_bytes + PACKET_UDP_BYTES;
+	uint32_t link_bytes = INET_ETHERNET_BYTES + (site->vlan != 0 ? INET_VLAN_BYTES : 0);
+	uint32_t ip_bytes = v4 ? INET_IPV4_BYTES : INET_IPV6_BYTES;
+	return link_bytes + ip_bytes + INET_UDP_BYTES;
 }
 
 static inline uint8_t *packet_write_link(
@@ -284,32 +224,32 @@ static inline uint8_t *packet_write_link(
 	memcpy(p + 6, site->mac, 6);
 	p += 12;
 	if (site->vlan != 0) {
-		packet_put_be16(p, PACKET_TYPE_VLAN);
-		packet_put_be16(p + 2, site->vlan);
-		p += PACKET_VLAN_BYTES;
+		inet_put_be16(p, INET_TYPE_VLAN);
+		inet_put_be16(p + 2, site->vlan);
+		p += INET_VLAN_BYTES;
 	}
-	packet_put_be16(p, type);
+	inet_put_be16(p, type);
 	return p + 2;
 }
 
 static inline void packet_write_ipv4(
 	uint8_t *ip, const uint8_t source[4], const uint8_t destination[4], uint32_t total_bytes)
 {
-	static const uint8_t start[12] = {0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, PACKET_PROTOCOL_UDP};
+	static const uint8_t start[12] = {0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, INET_PROTOCOL_UDP};
 	memcpy(ip, start, sizeof(start));
-	packet_put_be16(ip + 2, (uint16_t)total_bytes);
+	inet_put_be16(ip + 2, (uint16_t)total_bytes);
 	memcpy(ip + 12, source, 4);
 	memcpy(ip + 16, destination, 4);
-	uint16_t checksum = (uint16_t)~packet_fold(packet_sum(ip, PACKET_IPV4_BYTES, 0));
+	uint16_t checksum = inet_checksum(inet_sum(ip, INET_IPV4_BYTES, 0));
 	memcpy(ip + 10, &checksum, 2);
 }
 
 static inline void packet_write_ipv6(
 	uint8_t *ip, const uint8_t source[16], const uint8_t destination[16], uint32_t rest_bytes)
 {
-	static const uint8_t start[8] = {0x60, 0, 0, 0, 0, 0, PACKET_PROTOCOL_UDP, 64};
+	static const uint8_t start[8] = {0x60, 0, 0, 0, 0, 0, INET_PROTOCOL_UDP, 64};
 	memcpy(ip, start, sizeof(start));
-	packet_put_be16(ip + 4, (uint16_t)rest_bytes);
+	inet_put_be16(ip + 4, (uint16_t)rest_bytes);
 	memcpy(ip + 8, source, 16);
 	memcpy(ip + 24, destination, 16);
 }
@@ -320,24 +260,24 @@ static inline void packet_write(const struct packet_site *site, uint8_t *payload
 	uint32_t payload_bytes, const struct peer *peer, uint32_t source, const uint8_t mac[6])
 {
 	bool v4 = peer_ip_is_v4(peer->ip);
-	uint32_t udp_bytes = payload_bytes + PACKET_UDP_BYTES;
-	uint8_t *udp = payload - PACKET_UDP_BYTES;
+	uint32_t udp_bytes = payload_bytes + INET_UDP_BYTES;
+	uint8_t *udp = payload - INET_UDP_BYTES;
 	const uint8_t *ours = site->ips[source];
 	uint8_t *p = packet_write_link(site, payload - packet_header_bytes(site, v4), mac,
-		v4 ? PACKET_TYPE_IPV4 : PACKET_TYPE_IPV6);
+		v4 ? INET_TYPE_IPV4 : INET_TYPE_IPV6);
 	uint64_t sum;
 	if (v4) {
-		packet_write_ipv4(p, ours + 12, peer->ip + 12, udp_bytes + PACKET_IPV4_BYTES);
-		sum = packet_pseudo_sum(p + 12, 4, PACKET_PROTOCOL_UDP, udp_bytes);
+		packet_write_ipv4(p, ours + 12, peer->ip + 12, udp_bytes + INET_IPV4_BYTES);
+		sum = inet_pseudo_sum(p + 12, 4, INET_PROTOCOL_UDP, udp_bytes);
 	} else {
 		packet_write_ipv6(p, ours, peer->ip, udp_bytes);
-		sum = packet_pseudo_sum(p + 8, 16, PACKET_PROTOCOL_UDP, udp_bytes);
+		sum = inet_pseudo_sum(p + 8, 16, INET_PROTOCOL_UDP, udp_bytes);
 	}
-	packet_put_be16(udp, site->udp_port);
-	packet_put_be16(udp + 2, peer->port);
-	packet_put_be16(udp + 4, (uint16_t)udp_bytes);
+	inet_put_be16(udp, site->udp_port);
+	inet_put_be16(udp + 2, peer->port);
+	inet_put_be16(udp + 4, (uint16_t)udp_bytes);
 	memset(udp + 6, 0, 2);
-	uint16_t checksum = (uint16_t)~packet_fold(packet_sum(udp, udp_bytes, sum));
+	uint16_t checksum = inet_checksum(inet_sum(udp, udp_bytes, sum));
 	if (checksum == 0)
 		checksum = 0xffff; // 0 means none
 	memcpy(udp + 6, &checksum, 2);

@@ -119,3 +119,12 @@ static inline int dp_net_source_for(const struct dp_net_identity *identity, cons
 	}
 	return found;
 }
+
+// fe80::/64 with the interface part made of the MAC address.
+static inline void dp_net_link_local_of(const uint8_t mac[6], struct dp_net_address *out)
+{
+	const uint8_t ip[16] = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe,
+		mac[3], mac[4], mac[5]};
+	memcpy(out->ip, ip, sizeof(out->ip));
+	out->prefix_bits = 64;
+}
