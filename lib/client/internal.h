@@ -31,6 +31,8 @@ enum {
 	CLIENT_SEGMENTS_IN_TURN = 32, // of one op before the next op of the port gets its turn
 	CLIENT_KEPT_BYTES_MAX = 4096, // buffers up to this size stay with a free op
 	CLIENT_RECEIVE_ROUNDS = 16,   // receive batches in one poll
+	CLIENT_COUNTER_WINDOW = 2048, // a frame older than that many others is dropped by the node (M9)
+	CLIENT_COOKIE_FRESH_S = 55,   // after that long without traffic a cookie is asked for again
 };
 
 enum client_timer_kind { TIMER_DEADLINE = 1, TIMER_REPEAT = 2, TIMER_HELLO = 3 };
@@ -106,6 +108,7 @@ struct client_port {
 	uint32_t hello_wait_ms;
 	struct client_timer hello;
 	bool hello_due;
+	uint64_t used_ns; // when a frame last left, or a cookie came
 	bool refused; // the network said that nothing listens, and nothing was heard since
 	bool blocked; // the kernel's send buffer is full: wait for EPOLLOUT
 	struct op_list queue;

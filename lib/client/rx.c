@@ -37,6 +37,7 @@ static void take_challenge(struct client_port *port, const struct wire_frame *fr
 	port->client->stats.challenges++;
 	port->cookie = frame->h.cookie;
 	port->cookie_state = COOKIE_HELD;
+	port->used_ns = port->client->now_ns;
 	port->hello_due = false;
 	wheel_cancel(&port->hello.node);
 	struct client_op *op = frame_op(port, &frame->h);
@@ -52,7 +53,7 @@ static void upload_done(struct client_port *port, struct client_op *op)
 		struct spotlane_client_result result = op_result(op, port->client->now_ns);
 		result.end = SPOTLANE_END_SENT;
 		result.kind = SPOTLANE_KIND_OK;
-		result.accepted = SPOTLANE_ACCEPTED_YES;
+		result.accepted = SPOTLANE_ACCEPTED_UNKNOWN; // taken or refused: a send has no result (M6)
 		op_end(port->client, op, &result);
 		return;
 	}
@@ -66,6 +67,17 @@ static void upload_done(struct client_port *port, struct client_op *op)
 	op->state = OP_SENT;
 }
 
+// How many segments the node is known to have, near the window.
+static uint32_t upload_acked(const struct seg_tx *tx)
+{
+	uint32_t words = seg_bitmap_words(tx->count);
+	uint32_t first = tx->base / 64;
+	uint32_t acked = first * 64;
+	for (uint32_t i = first; i < words && i <= first + SEG_WINDOW_MAX / 64 + 1; i++)
+		acked += (uint32_t)__builtin_popcountll(tx->acked[i]);
+	return acked;
+}
+
 static void take_ack(struct client_port *port, const struct wire_frame *frame)
 {
 	struct client_op *op = frame_op(port, &frame->h);
@@ -73,15 +85,18 @@ static void take_ack(struct client_port *port, const struct wire_frame *frame)
 	port->client->stats.acks_received++;
 	if (!op || !op->upload || !seg_ack_decode(frame->segment, &ack))
 		return; // of a call that ended or was taken whole: normal, when reports are repeated
+	uint32_t before = upload_acked(&op->upload->tx);
 	seg_tx_ack(&op->upload->tx, &ack);
 	if (op->upload->tx.done) {
 		upload_done(port, op);
 		return;
 	}
-	// The node was heard: silence counts anew.
-	op->repeat_wait_ms = CLIENT_REPEAT_MS_MIN;
-	wheel_set(&port->client->wheel, &op->repeat.node,
-		port->client->now_ns + (uint64_t)CLIENT_REPEAT_MS_MIN * 1000 * 1000);
+	// Something new arrived there: the pause before the next repetition starts anew.
+	if (upload_acked(&op->upload->tx) > before) {
+		op->repeat_wait_ms = CLIENT_REPEAT_MS_MIN;
+		wheel_set(&port->client->wheel, &op->repeat.node,
+			port->client->now_ns + (uint64_t)CLIENT_REPEAT_MS_MIN * 1000 * 1000);
+	}
 	if (!seg_tx_spent(&op->upload->tx))
 		port_queue(port, op);
 }
@@ -192,7 +207,8 @@ static void take_segment(struct client_port *port, struct client_op *op, const s
 	switch (seg_rx_accept(&download->rx, h->total_bytes, h->segment_offset, h->segment_bytes,
 		h->segment_unit)) {
 	case SEG_RX_MISMATCH:
-		stats->frames_unexpected++;
+		port_ack_done(port, h);
+		op_end_here(port->client, op, SPOTLANE_END_LOCAL, SPOTLANE_KIND_PROTOCOL_ERROR, REASON_NONE);
 		return;
 	case SEG_RX_REPEAT:
 		stats->segments_repeated++;

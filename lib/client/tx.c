@@ -96,6 +96,7 @@ static void batch_flush(struct client_port *port)
 			stats->bytes_sent += port->out_iov[from + (uint32_t)i].iov_len;
 		if (sent > 0) {
 			stats->frames_sent += (uint32_t)sent;
+			port->used_ns = port->client->now_ns;
 			port->out_sent += (uint32_t)sent;
 		}
 	}
@@ -221,6 +222,8 @@ static void op_stamp_budget(const struct client_port *port, struct client_op *op
 static void op_put_frame(struct client_port *port, struct client_op *op)
 {
 	queue_drop_first(port, op);
+	if (op->h.counter != 0 && port->counter - op->h.counter >= CLIENT_COUNTER_WINDOW)
+		return; // the node would drop it unseen: too many frames have followed
 	if (op->h.counter == 0) {
 		op->h.counter = ++port->counter;
 		op_stamp_budget(port, op);
@@ -303,8 +306,18 @@ bool port_is_ready(const struct client_port *port)
 		!(TAILQ_EMPTY(&port->queue) && TAILQ_EMPTY(&port->acks));
 }
 
+// A node forgets a silent session, and then takes nothing without a fresh cookie. A request would be
+// challenged, but a one-way message would be lost unnoticed: so the cookie is asked for first.
+static void cookie_age(struct client_port *port)
+{
+	uint64_t fresh_ns = (uint64_t)CLIENT_COOKIE_FRESH_S * 1000000000u;
+	if (port->cookie_state == COOKIE_HELD && port->client->now_ns - port->used_ns > fresh_ns)
+		port->cookie_state = COOKIE_ABSENT;
+}
+
 void port_pump(struct client_port *port)
 {
+	cookie_age(port);
 	if (port->cookie_state == COOKIE_ABSENT && !TAILQ_EMPTY(&port->queue))
 		port_ask_cookie(port);
 	// The ceiling keeps completions that start calls from holding the loop for ever.

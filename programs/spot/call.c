@@ -119,8 +119,7 @@ static enum spot_exit print_text(const struct spot_options *o, const struct spot
 		return SPOT_EXIT_OK;
 	}
 	if (r->end == SPOTLANE_END_SENT) {
-		puts(r->accepted == SPOTLANE_ACCEPTED_YES ? "sent, and taken by the node"
-							  : "sent (one way: nobody says what became of it)");
+		puts("sent (one way: nobody says what became of it)");
 		return SPOT_EXIT_OK;
 	}
 	bool written = o->output || print_payload(r);
@@ -182,7 +181,7 @@ static enum spot_exit print_json(const struct spot_options *o, const struct spot
 		json_object_set_new(document, "refusal", json_of_refusal(&r->refusal));
 	if (r->explained)
 		json_object_set_new(document, "explanation",
-			json_stringn(r->explanation, r->explanation_bytes));
+			json_loadb(r->explanation, r->explanation_bytes, JSON_DECODE_ANY, NULL));
 	json_put_payload(document, r);
 	json_object_set_new(document, "client", json_of_stats(stats));
 	return json_print(document);

@@ -41,6 +41,7 @@ struct replay {
 	uint64_t refused;
 	uint64_t deadlines;
 	uint64_t other; // ended here for another reason
+	uint8_t pressure; // of the latest reply: the node asks for less (P4)
 	uint64_t begin_ns;
 	uint64_t end_ns;
 	struct flight *flights;
@@ -88,6 +89,7 @@ static void message_done(void *arg, const struct spotlane_client_result *r)
 		spotlane_result_text(r, flight->record->id, flight->record->id_bytes, cell->example,
 			sizeof(cell->example));
 	if (r->end == SPOTLANE_END_REPLY) {
+		replay->pressure = r->pressure;
 		uint64_t now = now_ns();
 		histogram_record(&replay->latency, now > flight->due_ns ? now - flight->due_ns : 0);
 	}
@@ -142,6 +144,9 @@ static uint64_t start_due(struct replay *replay)
 	bool by_clock = replay->o->rate != SPOT_RATE_MAX_SPEED;
 	uint64_t now = now_ns();
 	while (!interrupted && replay->sent < replay->total && replay->free_flights) {
+		// Under pressure half the window, which halves the rate where no clock gives one.
+		if (replay->pressure && spotlane_client_in_flight(replay->client) > replay->o->window / 2)
+			break;
 		uint64_t due = by_clock ? due_ns(replay, replay->sent) : now;
 		if (due > now)
 			return (due - now) / 1000;

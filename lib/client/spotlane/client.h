@@ -73,10 +73,10 @@ enum spotlane_content_type {
 // Who ended the call.
 enum spotlane_end {
 	SPOTLANE_END_REPLY = 1,    // the node answered
-	SPOTLANE_END_SENT = 2,     // a one-way message left this host (or, in segments, was taken whole)
+	SPOTLANE_END_SENT = 2,     // a one-way message left this host (in segments: the node needs no more)
 	SPOTLANE_END_DEADLINE = 3, // the budget ran out here
 	SPOTLANE_END_CANCELLED = 4, // spotlane_client_cancel or close
-	SPOTLANE_END_LOCAL = 5     // no memory for the reply
+	SPOTLANE_END_LOCAL = 5     // no memory for the reply, or its segments contradict each other
 };
 
 // The body of a refusal for room (M5).
@@ -105,7 +105,7 @@ struct spotlane_client_result {
 	struct spotlane_refusal refusal;
 	const void *payload;
 	size_t payload_bytes;
-	const char *explanation; // the stages' verdicts, text without a NUL
+	const char *explanation; // the stages' verdicts, JSON text without a NUL
 	size_t explanation_bytes;
 };
 
@@ -120,7 +120,9 @@ struct spotlane_client_options {
 	uint32_t frame_bytes_max;   // largest datagram sent; 1416..9000, 0 = 1452 (fits IPv6 in 1500)
 	uint32_t socket_bytes;      // socket buffers asked for; 0 = 4 MiB
 	uint64_t reply_bytes_max;   // memory for replies being reassembled; 0 = 64 MiB
-	uint32_t repeat_after_ms;   // repeat an unanswered single-frame request after this; 0 = never
+	// Repeat an unanswered single-frame request, unchanged, after this, then at doubling intervals;
+	// 0 = never. Of use while fewer than 2,048 frames a port are unanswered.
+	uint32_t repeat_after_ms;
 };
 
 // Opens the sockets; sends nothing yet. node: "HOST:PORT", "[V6]:PORT". Options may be NULL. May block
