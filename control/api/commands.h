@@ -18,29 +18,29 @@ enum api_class {
 };
 const char *api_class_name(enum api_class class);
 
-// X(C name, op, noun, verb, role, class, what it does). The tool's words are noun and verb.
+// X(C name, op, noun, verb, role, class, arguments, what it does). The tool's words are noun and verb.
 #define API_COMMANDS(X)                                                                            \
-	X(STATUS, "status", "status", "", READ, QUERY, "State of the node, its lease, Spots, workers and fabrics") \
-	X(VERSION, "version", "version", "", READ, QUERY, "Versions of daemon and libraries")      \
-	X(SPOT_LIST, "spot.list", "spot", "list", READ, QUERY, "Spots that live here")             \
-	X(SPOT_SHOW, "spot.show", "spot", "show", READ, QUERY, "One Spot: lanes, turns, generations") \
-	X(SPOT_CREATE, "spot.create", "spot", "create", OPERATE, CHANGE, "Build a User Spot")      \
-	X(SPOT_CLOSE, "spot.close", "spot", "close", OPERATE, CHANGE, "Close a Spot")              \
-	X(SPOT_WHERE, "spot.where", "spot", "where", READ, QUERY, "Store, route and local view of an id side by side") \
-	X(LANE_TOP, "lane.top", "lane", "top", READ, QUERY, "Spots with the fullest application lanes") \
-	X(ROUTE_SHOW, "route.show", "route", "show", READ, QUERY, "The route of one id")           \
-	X(ROUTE_LIST, "route.list", "route", "list", READ, QUERY, "Routes in the table")           \
-	X(STATS_SHOW, "stats.show", "stats", "show", READ, QUERY, "Counters of workers and fabrics") \
-	X(STATS_AUDIT, "stats.audit", "stats", "audit", OPERATE, QUERY, "Compare the ledger with the allocator on the live node") \
-	X(CONFIG_SHOW, "config.show", "config", "show", READ, QUERY, "Configuration in force, as written, or the defaults") \
-	X(DOCTOR, "doctor", "doctor", "", READ, QUERY, "Check node and host, each finding with a fix") \
-	X(WATCH, "watch", "watch", "", READ, STREAM, "Events as they happen")                      \
-	X(STOP, "stop", "stop", "", ADMINISTER, CHANGE, "Drain and stop the node")                 \
-	X(HEALTH_LIVE, "health.live", "health", "live", READ, QUERY, "Does the node run?")         \
-	X(HEALTH_READY, "health.ready", "health", "ready", READ, QUERY, "Does the node serve?")    \
-	X(SCHEMA, "schema", "schema", "", READ, QUERY, "Every op with its arguments")
+	X(STATUS, "status", "status", "", READ, QUERY, none, "State of the node, its lease, Spots, workers and fabrics") \
+	X(VERSION, "version", "version", "", READ, QUERY, none, "Versions of daemon and libraries")      \
+	X(SPOT_LIST, "spot.list", "spot", "list", READ, QUERY, spot_list, "Spots that live here")             \
+	X(SPOT_SHOW, "spot.show", "spot", "show", READ, QUERY, id, "One Spot: lanes, turns, generations") \
+	X(SPOT_CREATE, "spot.create", "spot", "create", OPERATE, CHANGE, spot_create, "Build a User Spot")      \
+	X(SPOT_CLOSE, "spot.close", "spot", "close", OPERATE, CHANGE, spot_close, "Close a Spot")              \
+	X(SPOT_WHERE, "spot.where", "spot", "where", READ, QUERY, id, "Store, route and local view of an id side by side") \
+	X(LANE_TOP, "lane.top", "lane", "top", READ, QUERY, lane_top, "Spots with the fullest application lanes") \
+	X(ROUTE_SHOW, "route.show", "route", "show", READ, QUERY, id, "The route of one id")           \
+	X(ROUTE_LIST, "route.list", "route", "list", READ, QUERY, route_list, "Routes in the table")           \
+	X(STATS_SHOW, "stats.show", "stats", "show", READ, QUERY, stats_show, "Counters of workers and fabrics") \
+	X(STATS_AUDIT, "stats.audit", "stats", "audit", OPERATE, QUERY, none, "Compare the ledger with the allocator on the live node") \
+	X(CONFIG_SHOW, "config.show", "config", "show", READ, QUERY, config_show, "Configuration in force, as written, or the defaults") \
+	X(DOCTOR, "doctor", "doctor", "", READ, QUERY, none, "Check node and host, each finding with a fix") \
+	X(WATCH, "watch", "watch", "", READ, STREAM, watch, "Events as they happen")                      \
+	X(STOP, "stop", "stop", "", ADMINISTER, CHANGE, stop, "Drain and stop the node")                 \
+	X(HEALTH_LIVE, "health.live", "health", "live", READ, QUERY, none, "Does the node run?")         \
+	X(HEALTH_READY, "health.ready", "health", "ready", READ, QUERY, none, "Does the node serve?")    \
+	X(SCHEMA, "schema", "schema", "", READ, QUERY, none, "Every op with its arguments")
 
-#define X(name, op, noun, verb, role, class, text) API_COMMAND_##name,
+#define X(name, op, noun, verb, role, class, args, text) API_COMMAND_##name,
 enum api_command_id { API_COMMANDS(X) API_COMMAND_COUNT };
 #undef X
 
@@ -57,14 +57,13 @@ struct api_arg {
 	const char *text;
 };
 
-enum { API_ARGS_MAX = 8 };
 struct api_command {
 	enum api_command_id id;
 	const char *op, *noun, *verb;
 	enum api_role role;
 	enum api_class class;
 	const char *text;
-	struct api_arg args[API_ARGS_MAX]; // ended by a row without a name
+	const struct api_arg *args; // ended by a row without a name
 };
 
 const struct api_command *api_command_at(uint32_t index); // < API_COMMAND_COUNT

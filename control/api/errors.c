@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "api/errors.h"
+
+#include <stddef.h>
+
+#include "base/compiler.h"
+
+const struct api_error_row api_error_rows[] = {
+#define X(name, code, kind, exit_code, closes, text) {API_ERROR_##name, kind, exit_code, closes, text},
+	API_ERRORS(X)
+#undef X
+};
+const uint32_t api_error_count = ARRAY_COUNT(api_error_rows);
+
+const struct api_error_row *api_error_find(int code)
+{
+	for (uint32_t i = 0; i < api_error_count; i++) {
+		if ((int)api_error_rows[i].code == code)
+			return &api_error_rows[i];
+	}
+	return NULL;
+}
