@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include "publish/publish.h"
+
 #include "base/sanitize.h"
 
 #if !SANITIZE_THREAD
@@ -10,7 +12,6 @@
 #include <stdatomic.h>
 
 #include "base/check.h"
-#include "publish/publish.h"
 
 // liburcu's call_rcu with its default reclaimer thread, created here on purpose and not at the first
 // deferral: that would happen on whatever core the deferring thread is pinned to.

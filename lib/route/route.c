@@ -75,16 +75,16 @@ static void count_bytes(struct route_table *table, int64_t bytes)
 	table->bytes += (uint64_t)bytes;
 }
 
-// Fresh shards are sized to be less than half full with what is expected.
+// Fresh shards are sized to be at most 4/7 full with what is expected: below where they would grow.
 static void size_for(uint64_t expected, uint32_t *out_depth, uint32_t *out_log2)
 {
-	uint64_t slots = expected * 2;
+	uint64_t bytes = expected * sizeof(struct route_slot) / 4 * 7;
 	uint32_t log2 = ROUTE_SHARD_LOG2_MIN;
 	uint32_t depth = 0;
 
-	while (log2 < ROUTE_SHARD_LOG2_MAX && (UINT64_C(1) << log2) < slots)
+	while (log2 < ROUTE_SHARD_LOG2_MAX && (UINT64_C(1) << log2) < bytes)
 		log2++;
-	while (depth < ROUTE_DEPTH_MAX && (UINT64_C(1) << (log2 + depth)) < slots)
+	while (depth < ROUTE_DEPTH_MAX && (UINT64_C(1) << (log2 + depth)) < bytes)
 		depth++;
 	*out_depth = depth;
 	*out_log2 = log2;

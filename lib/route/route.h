@@ -32,7 +32,7 @@ static inline route_word route_make(void *pointer, enum route_tag tag)
 }
 
 struct route_table;
-enum { ROUTE_SHARD_SLOTS_MAX = 64 * 1024 };
+enum { ROUTE_SHARD_SLOTS_MAX = 87381 }; // 24 bytes each: one huge page
 // hash_key: 16 random bytes drawn at boot. expected: keys to size for. NULL when memory is short.
 MUST_USE struct route_table *route_table_create(const uint8_t hash_key[16], uint64_t expected);
 void route_table_destroy(struct route_table *table); // no reader left; accepts NULL

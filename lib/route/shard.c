@@ -6,17 +6,17 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-_Static_assert(sizeof(struct route_slot) == CACHE_LINE_BYTES / 2, "two slots to a line");
-_Static_assert(ROUTE_SHARD_SLOTS_MAX == 1 << ROUTE_SHARD_LOG2_MAX, "one limit, two spellings");
+_Static_assert(sizeof(struct route_slot) == 24, "a packed key and word");
 _Static_assert(CACHE_LINE_BYTES > ROUTE_ENTRY_LOG2_MASK, "slots leave room for log2 in a pointer");
 
 // A full-grown shard is exactly one huge page of 2 MiB.
 #define HUGE_BYTES ((size_t)2 * 1024 * 1024)
-_Static_assert(ROUTE_SHARD_SLOTS_MAX * sizeof(struct route_slot) == HUGE_BYTES, "one huge page");
+_Static_assert(HUGE_BYTES == (size_t)1 << ROUTE_SHARD_LOG2_MAX, "one huge page");
+_Static_assert(HUGE_BYTES / sizeof(struct route_slot) == ROUTE_SHARD_SLOTS_MAX, "the stated limit");
 
 static size_t slots_bytes(uint32_t log2)
 {
-	return sizeof(struct route_slot) << log2;
+	return (size_t)1 << log2;
 }
 
 // Twice the size is mapped and the unaligned ends are returned: only an aligned stretch can become a
@@ -86,10 +86,10 @@ uint64_t route_shard_bytes(const struct route_shard *shard)
 struct route_slot *route_shard_find(
 	const struct route_shard *shard, struct spot_key key, uint64_t hash)
 {
-	const uint32_t mask = route_shard_slot_count(shard) - 1;
-	uint32_t i = (uint32_t)hash & mask;
+	const uint32_t count = route_shard_slot_count(shard);
+	uint32_t i = route_slot_home(hash, count);
 
-	for (uint32_t n = 0; n <= mask; n++, i = (i + 1) & mask) {
+	for (uint32_t n = 0; n < count; n++, i = route_slot_next(i, count)) {
 		struct spot_key found = route_slot_key(&shard->slots[i]);
 		if (spot_key_equal(found, key) || spot_key_is_zero(found))
 			return &shard->slots[i];

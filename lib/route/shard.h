@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// One shard of the route table: a power of two of slots, probed linearly. Private to lib/route.
+// One shard of the route table: flat slots, probed linearly. Private to lib/route.
 // The writer owns every field; readers see only `slots`, through a directory entry.
 
 #include <stdatomic.h>
@@ -14,25 +14,25 @@
 #include "publish/publish.h"
 #include "route/route.h"
 
-// Half a cache line: a slot never straddles one. Key halves are written once, before the word's
-// first release store; a key of zero marks a slot never used, where every probe ends.
+// Key halves are written once, before the word's first release store; a key of zero marks a slot
+// never used, where every probe ends. Slots are packed: one in four lies across two cache lines, and
+// still they beat padded ones, because more of the table fits each cache.
 struct route_slot {
 	_Atomic uint64_t key_lo;
 	_Atomic uint64_t key_hi;
 	_Atomic route_word word;
-	uint64_t unused;
 };
 
 enum {
-	ROUTE_SHARD_LOG2_MIN = 8,
-	ROUTE_SHARD_LOG2_MAX = 16,
+	ROUTE_SHARD_LOG2_MIN = 13, // 8 KiB
+	ROUTE_SHARD_LOG2_MAX = 21, // 2 MiB: one huge page
 	ROUTE_ENTRY_LOG2_MASK = 63, // a directory entry is a slots pointer with log2 in its low bits
 };
 
 struct route_shard {
 	struct publish_deferred deferred;
 	struct route_slot *slots;
-	uint32_t log2;    // of the number of slots
+	uint32_t log2;    // of the size of the slots in bytes
 	uint32_t depth;   // how many top bits of the hash all its keys share
 	uint32_t used;    // slots with a key, live or not
 	uint32_t live;    // slots with a word
@@ -52,9 +52,26 @@ struct route_slot *route_shard_find(
 void route_shard_fill(struct route_shard *shard, struct route_slot *slot, struct spot_key key,
 	route_word word);
 
+static inline uint32_t route_slot_count(uint32_t log2)
+{
+	return (UINT32_C(1) << log2) / (uint32_t)sizeof(struct route_slot);
+}
+
+// Where a probe begins: the low half of the hash, scaled to the count, which is no power of two. (The
+// directory uses the top bits.)
+static inline uint32_t route_slot_home(uint64_t hash, uint32_t count)
+{
+	return (uint32_t)(((hash & UINT32_MAX) * count) >> 32);
+}
+
+static inline uint32_t route_slot_next(uint32_t i, uint32_t count)
+{
+	return i + 1 == count ? 0 : i + 1;
+}
+
 static inline uint32_t route_shard_slot_count(const struct route_shard *shard)
 {
-	return UINT32_C(1) << shard->log2;
+	return route_slot_count(shard->log2);
 }
 
 // Five eighths full is where probes start to leave their line too often.
