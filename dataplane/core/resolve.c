@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/resolve.h"
+
+#include "core/core.h"
+#include "core/explain.h"
+
+_Static_assert(FABRIC_BURST_MAX <= (int)ROUTE_BURST_MAX, "one look-up for a burst");
+
+bool resolve_refuses(
+	struct dp_worker *w, struct offer *offer, uint64_t owner_node, uint64_t owner_lease)
+{
+	uint32_t refuse_with = atomic_load_explicit(&w->dp->admit_refusal, memory_order_relaxed);
+	if (UNLIKELY(refuse_with != 0)) {
+		deliver_refuse(w, offer,
+			result_refused((enum result_kind)refuse_with, REASON_NONE), NULL);
+		return true;
+	}
+	if (LIKELY(owner_node == 0))
+		return false;
+	uint64_t lease =
+		atomic_load_explicit(&w->dp->lease.generation, memory_order_relaxed);
+	if (owner_node == w->dp->config.node.value && owner_lease == lease)
+		return false;
+	if (offer->env.explain != NULL)
+		offer->env.explain->filter = "another owner";
+	deliver_refuse(w, offer, result_refused(RESULT_STALE_ROUTE, REASON_WRONG_OWNER), NULL);
+	return true;
+}
+
+void resolve_burst(struct dp_worker *w, struct offer *offers, uint32_t n)
+{
+	struct spot_key keys[FABRIC_BURST_MAX];
+	route_word words[FABRIC_BURST_MAX];
+	if (n == 0)
+		return;
+	for (uint32_t i = 0; i < n; i++)
+		keys[i] = offers[i].env.key;
+	route_lookup_burst(w->dp->config.routes, keys, n, words);
+	for (uint32_t i = 0; i < n; i++) {
+		struct dp_spot *spot = route_pointer(words[i]);
+		if (route_tag(words[i]) != ROUTE_LOCAL)
+			continue;
+		__builtin_prefetch(spot, 1);
+		__builtin_prefetch(&spot->key, 1);
+	}
+	for (uint32_t i = 0; i < n; i++)
+		deliver_offer(w, &offers[i], words[i]);
+}
+
+enum delivered resolve_one(struct dp_worker *w, struct offer *offer)
+{
+	const struct envelope *env = offer->item != NULL ? &offer->item->env : &offer->env;
+	return deliver_offer(w, offer, route_lookup(w->dp->config.routes, env->key));
+}

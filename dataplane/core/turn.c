@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "core/turn.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "core/core.h"
+#include "core/deliver.h"
+#include "core/explain.h"
+#include "core/lifecycle.h"
+#include "core/scheduler.h"
+
+// node number (8 bits), worker (8), serial (48): names the turn on the stack of one worker of one
+// node; a number kept beyond its callback names nothing any more.
+enum { SERIAL_BITS = 48 };
+#define SERIAL_MASK ((UINT64_C(1) << SERIAL_BITS) - 1)
+
+static uint64_t handle_of(const struct dp_worker *w)
+{
+	return (uint64_t)w->dp->number << 56 | (uint64_t)w->index << SERIAL_BITS | w->turn.serial;
+}
+
+struct dp_worker *turn_worker(uint64_t handle)
+{
+	struct dp *dp = dp_by_number((uint16_t)(handle >> 56));
+	uint16_t index = (uint16_t)(handle >> SERIAL_BITS & 0xff);
+	if (dp == NULL || index >= dp->config.workers)
+		return NULL;
+	struct dp_worker *w = dp->workers[index];
+	return w->turn.serial != 0 && w->turn.serial == (handle & SERIAL_MASK) ? w : NULL;
+}
+
+void turn_mark(struct dp_worker *w, const struct dp_spot *spot)
+{
+	atomic_store_explicit(&w->running_key_lo, spot->key.lo, memory_order_relaxed);
+	atomic_store_explicit(&w->running_key_hi, spot->key.hi, memory_order_relaxed);
+	// Release: who sees the time sees the key (dp_worker_running).
+	atomic_store_explicit(&w->running_since_boot_ns, w->turn_now_ns, memory_order_release);
+}
+
+void turn_unmark(struct dp_worker *w)
+{
+	atomic_store_explicit(&w->running_since_boot_ns, 0, memory_order_release);
+}
+
+static void account(struct dp_worker *w, struct dp_spot *spot, uint64_t took)
+{
+	counter_add(&w->counters.turn_ns_total, ticks_to_ns(w, took));
+	if (LIKELY(took <= spot->type->turn_budget_ticks))
+		return;
+	COUNT(w, turn_overruns);
+	spot->overruns++;
+	struct fact_node *node = fact_begin(w);
+	if (node == NULL)
+		return; // the counters still say it
+	node->fact.kind = DP_FACT_OVERRUN;
+	node->fact.worker = w->index;
+	node->fact.key = spot->key;
+	node->fact.as.overrun.spot = spot;
+	node->fact.as.overrun.took_ns = ticks_to_ns(w, took);
+	fact_post(w, node);
+}
+
+uint64_t turn_clock(struct dp_worker *w)
+{
+	uint64_t ticks = clock_ticks(w->clock);
+	if (w->timed_spot != NULL)
+		account(w, w->timed_spot, ticks - w->last_ticks);
+	w->timed_spot = NULL;
+	w->last_ticks = ticks;
+	w->turn_now_ns = w->now_ns + ticks_to_ns(w, ticks - w->now_ticks);
+	return ticks;
+}
+
+static void begin(struct dp_worker *w, struct dp_spot *spot, struct envelope *env, struct item *item,
+	struct frame *frame)
+{
+	struct turn *t = &w->turn;
+	t->serial = ++w->turn_serial & SERIAL_MASK;
+	t->spot = spot;
+	t->env = env;
+	t->item = item;
+	t->frame = frame;
+	t->answered = item != NULL ? item->answered : 0;
+	t->may_wait = item != NULL;
+	t->reply_pending = 0;
+	t->reply_item = NULL;
+	w->timed_spot = spot;
+	spot->gate = GATE_RUNNING;
+	COUNT(w, turns);
+	turn_mark(w, spot);
+}
+
+static void explain_turn(struct dp_worker *w, struct envelope *env, const char *what)
+{
+	env->explain->turn = what;
+	env->explain->turn_ticks += clock_ticks(w->clock) - w->last_ticks;
+}
+
+static void fault_answer(struct turn *t)
+{
+	if (t->answered)
+		return;
+	t->answered = 1;
+	t->reply_pending = 1;
+	t->reply_result = result_make(RESULT_INTERNAL_FAILURE, REASON_HANDLER_FAULT, ACCEPTED_YES);
+	t->reply_content = WIRE_CONTENT_BYTES;
+	t->reply_bytes = 0;
+}
+
+static void ok_answer(struct turn *t)
+{
+	if (t->answered)
+		return;
+	t->answered = 1;
+	t->reply_pending = 1;
+	t->reply_result = result_ok();
+	t->reply_content = WIRE_CONTENT_BYTES;
+	t->reply_bytes = 0;
+}
+
+// Sends what the turn answered. A frame is consumed.
+static void send_answer(struct dp_worker *w, struct frame *frame)
+{
+	struct turn *t = &w->turn;
+	const uint8_t *body = t->reply_item != NULL ? t->reply_item->payload : t->reply_room;
+	struct reply reply = {.result = t->reply_result, .content = t->reply_content,
+		.payload = span_of(body, t->reply_bytes)};
+	if (UNLIKELY(t->env->explain != NULL))
+		explain_turn(w, t->env, "ran");
+	egress_reply(w, t->env, frame, &reply);
+	t->reply_pending = 0;
+	if (t->reply_item != NULL)
+		item_end(w, &t->reply_item->head);
+	t->reply_item = NULL;
+}
+
+static void leave(struct dp_worker *w, struct dp_spot *spot)
+{
+	w->turn.serial = 0;
+	spot->last_finished_boot_ns = w->turn_now_ns;
+	turn_unmark(w);
+}
+
+// Terminal completion (L5): the reservation goes back, once.
+static void finish(struct dp_worker *w, struct dp_spot *spot, struct item *item)
+{
+	COUNT(w, messages_delivered);
+	spot->turns++;
+	if (item->calls_open > 0 || item->answers.head != NULL)
+		call_abandon(w, item);
+	deliver_item_end(w, item);
+	if (UNLIKELY(spot->close_self == CLOSE_WISHED))
+		lifecycle_tell_close_self(w, spot);
+}
+
+static void keep_turn(struct dp_worker *w, struct dp_spot *spot, struct item *item, bool yields)
+{
+	item->answered = w->turn.answered;
+	if (yields) {
+		item->leave = TURN_YIELDED;
+		spot->yields++;
+		spot->gate = GATE_IDLE;
+		if (item->answers.head != NULL)
+			turn_requeue(w, spot, item);
+		return;
+	}
+	item->leave = TURN_WAITING;
+	spot->waiting = item;
+	spot->running_since_boot_ns = w->turn_now_ns;
+	spot->gate = GATE_WAITING;
+	if (item->answers.head != NULL)
+		scheduler_ready(w, spot);
+}
+
+void turn_requeue(struct dp_worker *w, struct dp_spot *spot, struct item *item)
+{
+	CHECK(item->leave == TURN_YIELDED);
+	item->leave = TURN_QUEUED;
+	lane_list_push(&spot->application_list, &item->head);
+	scheduler_ready(w, spot);
+}
+
+static void run(struct dp_worker *w, struct dp_spot *spot, const struct turn_event *event)
+{
+	struct turn *t = &w->turn;
+	struct item *item = t->item;
+	enum spotlane_outcome outcome = spot->type->ops->run(spot, handle_of(w), event);
+	bool stays = (outcome == SPOTLANE_WAIT || outcome == SPOTLANE_YIELD) && item != NULL &&
+		(item->calls_open > 0 || item->answers.head != NULL);
+	if (stays) {
+		if (t->reply_pending)
+			send_answer(w, NULL);
+	} else {
+		if (UNLIKELY(outcome != SPOTLANE_DONE))
+			fault_answer(t); // waits for nothing, or may not wait
+		ok_answer(t);
+		send_answer(w, t->frame);
+	}
+	leave(w, spot);
+	if (stays) {
+		keep_turn(w, spot, item, outcome == SPOTLANE_YIELD);
+		return;
+	}
+	spot->gate = GATE_IDLE;
+	if (item != NULL)
+		finish(w, spot, item);
+}
+
+static void message_of(const struct envelope *env, struct spotlane_message *out)
+{
+	out->type = env->message_type;
+	out->content = env->content;
+	out->wants_reply = env->reply.kind != REPLY_NOWHERE;
+	memset(out->reserved, 0, sizeof(out->reserved));
+	out->payload.data = env->payload;
+	out->payload.size = env->payload_bytes;
+}
+
+void turn_in_place(struct dp_worker *w, struct dp_spot *spot, struct envelope *env,
+	struct worker_queue *q, struct frame *frame)
+{
+	struct spotlane_message message;
+	struct turn_event event = {.message = &message};
+	uint64_t ticks = turn_clock(w);
+	if (UNLIKELY(!spot_lease_valid_ticks(spot, ticks))) {
+		struct reply reply = {
+			.result = result_refused(RESULT_STALE_ROUTE, REASON_LEASE_LOST)};
+		COUNT(w, messages_dropped);
+		egress_reply(w, env, frame, &reply);
+	} else {
+		message_of(env, &message);
+		begin(w, spot, env, NULL, frame);
+		run(w, spot, &event);
+		COUNT(w, messages_delivered);
+		spot->turns++;
+	}
+	(void)q;
+	lane_return(&spot->application, env->charge_bytes);
+	// What the handler sent to its own Spot waits in the lane.
+	if (UNLIKELY(spot->application_list.head != NULL) || UNLIKELY(spot->close_self == CLOSE_WISHED))
+		scheduler_ready(w, spot);
+}
+
+// S4, O8, M7: whether an admitted message may still start. Zero kind: it may.
+static struct result may_start(
+	const struct dp_worker *w, const struct dp_spot *spot, const struct item *item)
+{
+	if (!spot_lease_valid_ticks(spot, w->last_ticks))
+		return result_refused(RESULT_STALE_ROUTE, REASON_LEASE_LOST);
+	if (item->env.authority != spot->authority_generation)
+		return result_refused(RESULT_STALE_ROUTE, REASON_NONE);
+	if (item->env.deadline_boot_ns <= w->turn_now_ns)
+		return result_refused(RESULT_DEADLINE_EXCEEDED, REASON_NONE);
+	return (struct result){0, 0, 0};
+}
+
+void turn_queued(struct dp_worker *w, struct dp_spot *spot, struct item *item)
+{
+	if (item->leave == TURN_QUEUED) {
+		spot->yields--;
+		turn_resume(w, spot, item);
+		return;
+	}
+	turn_clock(w);
+	struct result no = may_start(w, spot, item);
+	if (UNLIKELY(no.kind != 0)) {
+		if (item->env.explain != NULL)
+			item->env.explain->turn = "not started";
+		deliver_drop(w, item, no);
+		return;
+	}
+	if (item->env.process_bytes > 0) { // P1: released when the handler starts
+		ledger_release(&w->shard, item->env.process_bytes);
+		item->env.process_bytes = 0;
+	}
+	if (UNLIKELY(item->env.explain != NULL))
+		item->env.explain->queue_ticks = w->last_ticks - item->env.since_ticks;
+	struct spotlane_message message;
+	struct turn_event event = {.message = &message};
+	message_of(&item->env, &message);
+	begin(w, spot, &item->env, item, NULL);
+	run(w, spot, &event);
+}
+
+void turn_resume(struct dp_worker *w, struct dp_spot *spot, struct item *item)
+{
+	struct item *answer = item_of(lane_list_pop(&item->answers));
+	struct result result = item_result(answer);
+	struct spotlane_answer given = {.kind = result.kind,
+		.reason = result.reason,
+		.accepted = result.accepted,
+		.content = answer->env.content,
+		.payload = {answer->env.payload, answer->env.payload_bytes}};
+	struct turn_event event = {.answer = &given, .call = {answer->call}};
+	turn_clock(w);
+	spot->waiting = NULL;
+	spot->running_since_boot_ns = 0;
+	begin(w, spot, &item->env, item, NULL);
+	run(w, spot, &event);
+	item_end(w, &answer->head);
+}

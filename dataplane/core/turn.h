@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+// Turns (X1, X2, L5): runs one callback of one Spot and carries its outcome out. The clock is read
+// once per turn start; that reading also ends the turn before. Owner worker only.
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/egress.h"
+#include "core/item.h"
+#include "core/spot.h"
+
+struct dp_worker;
+
+// Reads the tick clock and ends the account of the turn before, if any.
+uint64_t turn_clock(struct dp_worker *w);
+// An item taken from the application lane: a message, or a yielded turn whose call ended.
+void turn_queued(struct dp_worker *w, struct dp_spot *spot, struct item *item);
+// A waiting turn with an answer.
+void turn_resume(struct dp_worker *w, struct dp_spot *spot, struct item *item);
+// A yielded turn whose call ended goes to the back of the application lane.
+void turn_requeue(struct dp_worker *w, struct dp_spot *spot, struct item *item);
+// The message runs on the received frame, under its reservation. Consumes the frame.
+void turn_in_place(struct dp_worker *w, struct dp_spot *spot, struct envelope *env,
+	struct worker_queue *q, struct frame *frame);
+
+// Marks what runs now, for the watch over stuck turns (X4); also around lifecycle callbacks.
+void turn_mark(struct dp_worker *w, const struct dp_spot *spot);
+void turn_unmark(struct dp_worker *w);
+
+// The number by which the module names its turn, and back (NULL: not the turn on the stack).
+struct dp_worker *turn_worker(uint64_t handle);
+
+extern const struct spotlane_host host_table; // host.c
