@@ -42,7 +42,8 @@ def dissect(frames):
         done = subprocess.run(
             ["tshark", "-n", "-X", "lua_script:%s" % SCRIPT, "-d", "udp.port==%d,spotlane" % PORT,
              "-r", file.name, "-T", "json", "-J", "spotlane"], capture_output=True,
-            encoding="utf-8", env={**os.environ, "LC_ALL": "C.UTF-8"})
+            encoding="utf-8", errors="replace",  # ids that are no UTF-8 come out in pieces
+            env={**os.environ, "LC_ALL": "C.UTF-8"})
     assert done.returncode == 0, done.stderr
     packets = json.loads(done.stdout, object_pairs_hook=collect)
     assert len(packets) == len(frames)
