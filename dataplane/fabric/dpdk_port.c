@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "fabric/dpdk_internal.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -86,6 +87,9 @@ static bool mac_settle(struct fabric_dpdk_port *port, const char *device, struct
 	if (rte_is_same_ether_addr(&wanted, &own))
 		return true;
 	int rc = rte_eth_dev_default_mac_addr_set(port->port_id, &wanted);
+	// Software drivers that cannot set one do not filter by it either.
+	if (rc == -ENOTSUP && strncmp(port->driver, "net_", 4) == 0)
+		return true;
 	return rc == 0 || fail(out_why, device, "driver %s cannot change its MAC address (%s)",
 				  port->driver, rte_strerror(-rc));
 }
