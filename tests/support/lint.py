@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX, FILE_LINES_WARN = 1000, 600
-LINE_COLUMNS_MAX = 110  # the formatter aims at 100; URLs and tables may stick out a little
+LINE_COLUMNS_MAX = 118  # the formatter aims at 100; a long name or text may stick out
+TABLE_COLUMNS_MAX = 140  # a row of a constant table reads best as one line
 
 SOURCES = ("lib", "dataplane", "control", "programs", "bench")
 # A header of a library -> the only folders that may include it.
@@ -128,7 +129,8 @@ def check_words(names):
 def check_lines(names):
     for name in (n for n in names if is_c(n) and n.startswith(SOURCES)):
         for number, line in enumerate(read(name).splitlines(), 1):
-            if len(line.expandtabs(8)) > LINE_COLUMNS_MAX:
+            row = line.lstrip().startswith(("X(", "{", "T(", "TOP(", "SCALAR("))
+            if len(line.expandtabs(8)) > (TABLE_COLUMNS_MAX if row else LINE_COLUMNS_MAX):
                 yield f"{name}:{number}: {len(line.expandtabs(8))} columns"
             if line != line.rstrip():
                 yield f"{name}:{number}: blanks at the end"

@@ -144,6 +144,7 @@ def main():
     args = options()
     session = Session(args)
     os.chdir(TOP)
+    os.environ["LC_ALL"] = "C.UTF-8"  # what tools print must not depend on who runs them
     try:
         run(session, args)
     except BuildError as error:

@@ -16,7 +16,9 @@ SANITIZER_ENV = {
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1:exitcode=99",
     "TSAN_OPTIONS": "halt_on_error=0:exitcode=99:second_deadlock_stack=1",
 }
-WHO_NOBODY = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--no-new-privs"]
+NOBODY = 65534
+WHO_NOBODY = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups",
+              "--no-new-privs"]
 
 
 def suites(test):
@@ -67,22 +69,24 @@ class Runner:
         excused = self.skips.get(test["name"])
         if excused:
             return 77, "not run under " + self.label + ": " + excused
-        command = [self.tree_path(part) for part in test["cmd"]]
+        command = list(test["cmd"])
         env = dict(os.environ, **test["env"])
         if self.tree.kind != "plain":
             env.update({k: v for k, v in SANITIZER_ENV.items() if k not in os.environ})
+            if self.tree.kind == "tsan":
+                env["TSAN_OPTIONS"] += ":suppressions=" + os.path.join(
+                    self.tree.top, "tests", "tsan-suppressions.txt")
         timeout = (test["timeout"] or 30) * (1 if self.tree.kind == "plain" else 4)
         with tempfile.TemporaryDirectory(prefix="spottest-") as scratch:
             env["TMPDIR"] = scratch
             env["TEST_BUILD_DIR"], env["TEST_SOURCE_DIR"] = self.tree.path, self.tree.top
             if self.unprivileged:
-                os.chmod(scratch, 0o777)
+                os.chown(scratch, NOBODY, NOBODY)
                 env["HOME"] = env["XDG_RUNTIME_DIR"] = scratch
+                if os.path.basename(command[0]) == "python3":
+                    command[0] = "/usr/bin/python3"  # one of root's own would not be theirs to run
                 command = WHO_NOBODY + command
             return run_bounded(command, env, test["workdir"] or self.tree.path, timeout)
-
-    def tree_path(self, part):
-        return part
 
 
 def run_bounded(command, env, cwd, timeout):
