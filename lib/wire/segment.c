@@ -149,8 +149,8 @@ static uint16_t window_clamp(uint16_t window)
 	return window == 0 ? 1 : window > SEG_WINDOW_MAX ? SEG_WINDOW_MAX : window;
 }
 
-void seg_tx_init(struct seg_tx *tx, uint64_t *bitmap, uint32_t total_bytes, uint16_t unit,
-	uint16_t window)
+void seg_tx_init(
+	struct seg_tx *tx, uint64_t *bitmap, uint32_t total_bytes, uint16_t unit, uint16_t window)
 {
 	CHECK(unit > 0 && total_bytes <= WIRE_MESSAGE_BYTES_MAX);
 	uint32_t count = seg_count(total_bytes, unit);
@@ -233,7 +233,7 @@ void seg_tx_ack(struct seg_tx *tx, const struct seg_ack *ack)
 		tx->resend_end = top;
 		tx->recover = tx->next;
 	} else if (top > tx->resend_end) { // gaps that no report showed before
-		tx->resend_end = top; // the scan goes on from where it stands
+		tx->resend_end = top;      // the scan goes on from where it stands
 	}
 }
 

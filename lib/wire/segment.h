@@ -23,7 +23,8 @@ enum {
 // All segments below `base` are here; bit i of `bits` says whether segment base + 1 + i is here.
 struct seg_ack {
 	uint32_t base;
-	uint16_t window; // 1..SEG_WINDOW_MAX: segments from base on that the sender may have in flight
+	uint16_t window; // 1..SEG_WINDOW_MAX: segments from base on that the sender may have in
+			 // flight
 	uint16_t done;   // 1 = the whole message is here; the receiver needs nothing more of it
 	uint64_t bits[4];
 	uint64_t reserved; // zero
@@ -39,17 +40,17 @@ struct seg_rx {
 	uint32_t total_bytes;
 	uint32_t count; // segments in all
 	uint32_t got;
-	uint32_t base; // first missing segment
-	uint32_t top;  // one past the highest segment here
+	uint32_t base;       // first missing segment
+	uint32_t top;        // one past the highest segment here
 	uint32_t unreported; // arrived since the last report
-	uint16_t unit; // bytes of each segment but the last
-	bool due;      // a gap opened, or all is here: report at once
+	uint16_t unit;       // bytes of each segment but the last
+	bool due;            // a gap opened, or all is here: report at once
 };
 
 enum seg_rx_verdict {
-	SEG_RX_KEPT = 1,   // copy the bytes to segment_offset
-	SEG_RX_REPEAT = 2, // already here
-	SEG_RX_WHOLE = 3,  // kept, and it was the last missing one
+	SEG_RX_KEPT = 1,    // copy the bytes to segment_offset
+	SEG_RX_REPEAT = 2,  // already here
+	SEG_RX_WHOLE = 3,   // kept, and it was the last missing one
 	SEG_RX_MISMATCH = 4 // does not fit what the first segment declared: end the message
 };
 
@@ -77,9 +78,9 @@ struct seg_tx {
 	uint64_t *acked; // bitmap, caller's
 	uint32_t total_bytes;
 	uint32_t count;
-	uint32_t base;   // first segment not known to be there
-	uint32_t next;   // first never-sent segment
-	uint32_t resend; // scan position for repeating what is due again
+	uint32_t base;       // first segment not known to be there
+	uint32_t next;       // first never-sent segment
+	uint32_t resend;     // scan position for repeating what is due again
 	uint32_t resend_end; // where that scan ends; resend >= resend_end = nothing is due
 	uint32_t recover;    // first segment never sent when the last repetition began
 	uint16_t unit;
@@ -87,8 +88,8 @@ struct seg_tx {
 	bool done;
 };
 
-void seg_tx_init(struct seg_tx *tx, uint64_t *bitmap, uint32_t total_bytes, uint16_t unit,
-	uint16_t window);
+void seg_tx_init(
+	struct seg_tx *tx, uint64_t *bitmap, uint32_t total_bytes, uint16_t unit, uint16_t window);
 // The next segment to send now, or false when the window is full or all was sent. Missing segments
 // named by a report come first.
 MUST_USE bool seg_tx_next(struct seg_tx *tx, uint32_t *out_index);
