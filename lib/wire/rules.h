@@ -73,8 +73,14 @@ static const struct family_rule family_rules[] = {
 		.name = "reply",
 		.total_bytes_max = WIRE_MESSAGE_BYTES_MAX,
 		.needs = NEED_RESULT | NEED_KEY | NEED_OPERATION | MAY_HINT,
-		.flags = WIRE_FLAG_PRESSURE | WIRE_FLAG_EXPLAIN | WIRE_FLAG_SEGMENTED | WIRE_FLAG_ACK_NOW,
-		.contents = 1u << WIRE_CONTENT_BYTES | 1u << WIRE_CONTENT_JSON | 1u << WIRE_CONTENT_TEXT | 1u << WIRE_CONTENT_REFUSAL,
+		.flags = WIRE_FLAG_PRESSURE
+			| WIRE_FLAG_EXPLAIN
+			| WIRE_FLAG_SEGMENTED
+			| WIRE_FLAG_ACK_NOW,
+		.contents = 1u << WIRE_CONTENT_BYTES
+			| 1u << WIRE_CONTENT_JSON
+			| 1u << WIRE_CONTENT_TEXT
+			| 1u << WIRE_CONTENT_REFUSAL,
 	},
 	[WIRE_ACK] = {
 		.name = "ack",

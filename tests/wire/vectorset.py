@@ -123,6 +123,8 @@ def families(m):
     for i, control in enumerate(("create", "get_or_create", "close", "lookup"), 1):
         m.taken("control_" + control, "Control operation", "CONTROL", message_type=i,
                 spot_type=wiretable.type_key(b"room") if i < 3 else 0)
+    made = wiretable.pack(m.table["control_reply_field"], {"object_generation": 77, "changed": 1})
+    m.taken("control_reply_made", "What a create answers", "REPLY", made)
     m.taken("control_create_argument_max", "The largest create argument", "CONTROL", b"a" * 1024,
             message_type=1, spot_type=wiretable.type_key(b"room"))
     for i, content in enumerate(("bytes", "json", "text")):

@@ -42,6 +42,7 @@ def load(root=ROOT):
     assert place(table["field"]) == table["header_bytes"], "fields do not add up to a header"
     assert place(table["refusal_field"]) == table["constants"]["REFUSAL_BYTES"]
     assert place(table["ack_field"]) == 48
+    place(table["control_reply_field"])
     for group in ("family", "control", "content", "suite", "reject"):
         numbers = [row["number"] for row in table[group]]
         assert len(set(numbers)) == len(numbers), group + ": a number is used twice"
