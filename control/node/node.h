@@ -42,12 +42,19 @@ struct node_config {
 	uint32_t closing_limit_ms;       // C4 hard limit
 	uint32_t drain_deadline_ms;      // H3
 	uint32_t rcu_pending_max;        // R3
+	uint16_t workers;                // as given to dp_create
+	const char *host_id;             // where this run is (store/lock.h); NULL or "" = not known
+	const char *address;             // shown to others; may be NULL
+	bool node_lock_held;             // this process holds the node id's file lock on host_id (O4)
 };
 
 // *out_why: static text naming the refused setting (O1's relation among them).
 MUST_USE struct node *node_create(const struct node_config *config, struct clock *clock,
 	struct rng *rng, struct store *store, struct dp *dp, struct route_table *routes,
 	const char **out_why);
+// Completions that still come are swallowed from now on: before store_destroy.
+void node_halt(struct node *node);
+// After node_halt, the end of the workers and store_destroy; before dp_destroy. Frees the Spots left.
 void node_destroy(struct node *node);
 
 // Joins the store (draws the lease generation, waits out a former run), makes the Entry Spot, then
@@ -57,8 +64,9 @@ void node_start(struct node *node);
 void node_stop(struct node *node, uint32_t deadline_ms);
 void node_stop_now(struct node *node); // second signal
 
-// Takes facts, moves timers, retries what was busy. Returns the boot time at which it wants to be
-// called again at the latest.
+// Takes store completions and facts, moves timers, retries what was busy. Returns the boot time at
+// which it wants to be called again at the latest; call it also when the store's wait_fd or dp_wake_fd
+// is readable and after each operation below.
 uint64_t node_step(struct node *node);
 
 enum node_exit { // what the process should exit with once node_state is STOPPED or ERROR
@@ -87,9 +95,12 @@ struct node_status {
 void node_status(const struct node *node, struct node_status *out);
 
 // ---- operations ----
+// done is called once, perhaps before the operation returns; after deadline_boot_ns at the latest. It
+// must not call back into the node.
 typedef void (*node_done)(void *arg, struct result result, struct object_generation generation,
 	bool changed, struct spot_key key);
 // Explicit create of a User Spot (A1); existing_ok = get-or-create. Copies its arguments.
+// key is the Spot's; changed: this call made (closed) it.
 void node_create_spot(struct node *node, struct span id, struct type_key type, struct span argument,
 	bool existing_ok, uint64_t deadline_boot_ns, node_done done, void *arg);
 // Close by id. generation 0 = any (C7).

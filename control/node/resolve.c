@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// What a key's stored row, or its object here, means for each of those who wait. The resolver's answer
+// (lib/spot/activation) goes to exactly one of: the creation coordinator, the waiter on an attempt,
+// route admission, the terminal completion adapter; none of them looks at the row again.
+#include "node/internal.h"
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "spotlane/module.h"
+#include "wire/layout.h"
+
+struct result resolve_check_wish(
+	const struct node *n, struct span id, struct type_key type, enum spot_kind wanted)
+{
+	const struct dp_type *known = dp_type_by_key(n->dp, type);
+	if (!id_is_valid(id))
+		return result_refused(RESULT_INVALID_OPERATION, REASON_ID_MISSING);
+	if (id_has_entry_shape(id)) // T7
+		return result_refused(RESULT_INVALID_OPERATION, REASON_ENTRY_ID_SHAPE);
+	if (known == NULL)
+		return result_refused(RESULT_NOT_CONFIGURED, REASON_UNKNOWN_TYPE);
+	if (dp_type_kind(known) != wanted)
+		return result_refused(RESULT_INVALID_OPERATION, REASON_NONE);
+	return result_ok();
+}
+
+// Takes all waiters off; those that keep() says no to were ended by it.
+typedef bool (*keep_fn)(struct node *n, struct entry *e, struct waiter *w);
+static void sift(struct node *n, struct entry *e, keep_fn keep)
+{
+	struct waiter *all = e->waiters, *next;
+	e->waiters = NULL;
+	e->waiters_end = &e->waiters;
+	for (struct waiter *w = all; w != NULL; w = next) {
+		next = w->next;
+		if (keep(n, e, w))
+			entry_add_waiter(e, w);
+	}
+}
+
+static const struct object_generation no_generation = {0};
+
+// ---- creation coordinator ----
+static bool keep_wishes(struct node *n, struct entry *e, struct waiter *w)
+{
+	(void)e;
+	if (waiter_wants_creation(w))
+		return true;
+	if (waiter_is(w, WIRE_CONTROL_CLOSE)) // C7: a gone incarnation: nothing changed
+		waiter_end_ok(n, w, no_generation, false);
+	else
+		waiter_end(n, w, result_refused(RESULT_NOT_FOUND, REASON_NONE), NULL);
+	return false;
+}
+
+static bool take_wish(struct node *n, struct entry *e, struct waiter *w)
+{
+	e->type = dp_type_by_key(n->dp, w->spot_type);
+	CHECK(e->type != NULL); // checked when it came in
+	e->kind = dp_type_kind(e->type);
+	e->id_bytes = w->id_bytes;
+	memcpy(e->id, w->id, w->id_bytes);
+	e->origin = dp_home_for(n->dp, e->key);
+	e->close_reason = SPOTLANE_CLOSE_EXPLICIT;
+	w->creator = true;
+	if (w->kind == WAITER_MESSAGES) {
+		e->origin = w->as.messages.worker;
+		return true;
+	}
+	if (w->as.operation.argument_bytes == 0)
+		return true;
+	e->argument = mem_zalloc(w->as.operation.argument_bytes);
+	if (e->argument == NULL)
+		return false;
+	memcpy(e->argument, w->as.operation.argument, w->as.operation.argument_bytes);
+	e->argument_bytes = w->as.operation.argument_bytes;
+	return true;
+}
+
+// N1, N2, A10: one counter for what is active and what is reserved.
+static bool reserve(struct node *n, struct entry *e)
+{
+	struct type_count *count = node_type_count(n, e->type);
+	uint64_t type_max = dp_type_spots_max(e->type), node_max = n->config.spots_max;
+	struct result full =
+		result_refused(RESULT_CAPACITY_EXCEEDED, REASON_ACTIVATION_CEILING);
+	if (node_max != 0 && n->spots_counted >= node_max) {
+		entry_refused(n, e, full, node_max, n->spots_counted);
+	} else if (type_max != 0 && count->spots >= type_max) {
+		entry_refused(n, e, full, type_max, count->spots);
+	} else if (n->in_state[ACTIVATION_QUEUED] >= n->config.activations_waiting_max) {
+		entry_refused(n, e,
+			result_refused(RESULT_CAPACITY_EXCEEDED, REASON_PENDING_ACTIVATIONS),
+			n->config.activations_waiting_max, n->in_state[ACTIVATION_QUEUED]);
+	} else {
+		n->spots_counted++;
+		count->spots++;
+		e->reserved = true;
+	}
+	return e->reserved;
+}
+
+static bool may_create(struct node *n, struct entry *e)
+{
+	if (n->state != NODE_SERVING)
+		entry_fails(e, result_refused(RESULT_SHUTTING_DOWN, REASON_NONE));
+	else if (!lease_is_live(n))
+		entry_fails(e, result_refused(RESULT_UNAVAILABLE, REASON_LEASE_LOST));
+	else if (publish_pending() > n->config.rcu_pending_max)
+		entry_fails(e, result_refused(RESULT_UNAVAILABLE, REASON_RCU_STALLED));
+	else if (!take_wish(n, e, e->waiters))
+		entry_fails(e, result_refused(RESULT_INTERNAL_FAILURE, REASON_OUT_OF_MEMORY));
+	else
+		return reserve(n, e);
+	return false;
+}
+
+static void found_missing(struct node *n, struct entry *e)
+{
+	sift(n, e, keep_wishes);
+	if (e->waiters == NULL)
+		entry_event(n, e, ACTIVATION_EV_MISSING);
+	else
+		entry_event(n, e, may_create(n, e) ? ACTIVATION_EV_WANTED : ACTIVATION_EV_REFUSED);
+}
+
+// ---- waiter on an attempt ----
+static bool keep_those_who_wait_for_an_attempt(struct node *n, struct entry *e, struct waiter *w)
+{
+	(void)e;
+	if (waiter_wants_creation(w))
+		return true;
+	waiter_end(n, w, result_refused(RESULT_NOT_FOUND, REASON_NONE), NULL); // A2
+	return false;
+}
+
+static void found_creating(struct node *n, struct entry *e)
+{
+	sift(n, e, keep_those_who_wait_for_an_attempt);
+	if (e->await_until_ns == 0)
+		e->await_until_ns = n->now_ns + AWAIT_LIMIT_MS * NS_PER_MS;
+	if (e->waiters != NULL && n->now_ns < e->await_until_ns) {
+		entry_event(n, e, ACTIVATION_EV_OTHERS);
+		return;
+	}
+	e->await_until_ns = 0;
+	entry_fails(e, result_refused(RESULT_UNAVAILABLE, REASON_OWNER_UNUSABLE));
+	entry_event(n, e, ACTIVATION_EV_REFUSED);
+}
+
+// ---- terminal completion adapter (A3): authority stays, nothing is built ----
+static void owner_cannot_be_used(
+	struct node *n, struct entry *e, struct owner_availability_changed what)
+{
+	(void)what;
+	entry_fails(e, result_refused(RESULT_UNAVAILABLE, REASON_OWNER_UNUSABLE));
+	entry_event(n, e, ACTIVATION_EV_ELSEWHERE);
+}
+
+// A row of this node's that nobody works on: of a former run (O6), or left by a lost answer. Its
+// formal release comes first; only what is read after it can be Missing.
+static void found_orphan(struct node *n, struct entry *e)
+{
+	if (!lease_is_live(n)) {
+		entry_fails(e, result_refused(RESULT_UNAVAILABLE, REASON_LEASE_LOST));
+		entry_event(n, e, ACTIVATION_EV_FAILED);
+		return;
+	}
+	e->orphan = e->op.row;
+	entry_event(n, e, ACTIVATION_EV_ORPHAN);
+}
+
+static bool keep_same_id(struct node *n, struct entry *e, struct waiter *w)
+{
+	const struct store_spot_row *row = &e->op.row;
+	if (w->id_bytes == 0 ||
+		(w->id_bytes == row->id_bytes && memcmp(w->id, row->id, row->id_bytes) == 0))
+		return true;
+	waiter_end(n, w, result_refused(RESULT_INTERNAL_FAILURE, REASON_KEY_COLLISION), NULL); // T2
+	return false;
+}
+
+static struct resolve_row look_at(struct node *n, struct entry *e)
+{
+	const struct store_spot_row *row = &e->op.row;
+	struct resolve_row look = {.exists = row->exists,
+		.ready = row->state == STORE_SPOT_READY,
+		.owner_is_this_node = strcmp(row->owner_node, n->node_id) == 0,
+		.owner_is_this_run = store_boot_equal(row->owner_boot, n->boot),
+		.owner_lease = row->owner_lease,
+		.read_wall_ns = e->op.store_wall_ns};
+	struct dp_spot *spot = dp_spot_of_route(route_lookup(n->routes, e->key));
+	if (spot != NULL) {
+		struct dp_spot_view view;
+		dp_spot_view(spot, &view);
+		look.object_here = view.object_generation.value == row->object_generation.value;
+	}
+	memcpy(look.fence.owner_boot, row->owner_boot.bytes, sizeof(look.fence.owner_boot));
+	look.fence.object_generation = row->object_generation;
+	look.fence.authority_generation = row->authority_generation;
+	memcpy(look.last_operation, row->last_operation.bytes, sizeof(look.last_operation));
+	return look;
+}
+
+void resolve_row_read(struct node *n, struct entry *e)
+{
+	if (e->op.outcome != STORE_DONE) { // a store failure is not a state (A2)
+		entry_fails(e, result_refused(RESULT_UNAVAILABLE, REASON_STORE_UNREACHABLE));
+		if (e->op.outcome == STORE_DAMAGED)
+			node_damaged(n);
+		entry_event(n, e, ACTIVATION_EV_FAILED);
+		return;
+	}
+	if (e->op.row.exists)
+		sift(n, e, keep_same_id);
+	struct resolve_row look = look_at(n, e);
+	struct resolved r = activation_resolve(&look);
+	switch (r.kind) {
+	case RESOLVED_MISSING:
+		found_missing(n, e);
+		return;
+	case RESOLVED_CREATING:
+		if (r.as.creating.claimant == CLAIMANT_OURS_LOST)
+			found_orphan(n, e);
+		else
+			found_creating(n, e);
+		return;
+	case RESOLVED_READY:
+		entry_event(n, e, ACTIVATION_EV_HERE);
+		return;
+	case RESOLVED_UNAVAILABLE:
+		if (r.as.unavailable.evidence == EVIDENCE_OTHER_NODE)
+			owner_cannot_be_used(n, e,
+				(struct owner_availability_changed){r.as.unavailable.authority,
+					r.as.unavailable.evidence});
+		else
+			found_orphan(n, e);
+		return;
+	}
+}
+
+// ---- route admission: the Spot lives here ----
+static bool close_is_refused(
+	struct node *n, struct waiter *w, const struct dp_spot_view *view)
+{
+	struct object_generation asked = w->as.operation.generation;
+	bool by_wire = w->as.operation.origin == ORIGIN_WIRE;
+	// K3: an Entry Spot never; an Instance Spot from its own handler, or by management.
+	bool kind_refuses = view->kind == SPOT_KIND_ENTRY ||
+			    (view->kind == SPOT_KIND_INSTANCE && by_wire);
+	if (kind_refuses) {
+		waiter_end(n, w, result_refused(RESULT_INVALID_OPERATION, REASON_NONE), NULL);
+		return true;
+	}
+	if (asked.value != 0 && asked.value != view->object_generation.value) { // C7
+		waiter_end(n, w,
+			result_refused(RESULT_INVALID_OPERATION, REASON_GENERATION_MISMATCH), NULL);
+		return true;
+	}
+	return false;
+}
+
+static void serve_create(struct node *n, struct waiter *w, const struct dp_spot_view *view)
+{
+	bool same_id = w->id_bytes == view->id.size && memcmp(w->id, view->id.data, w->id_bytes) == 0;
+	if (!same_id)
+		waiter_end(n, w, result_refused(RESULT_INTERNAL_FAILURE, REASON_KEY_COLLISION), NULL);
+	else if (w->creator)
+		waiter_end_ok(n, w, view->object_generation, true);
+	else if (waiter_is(w, WIRE_CONTROL_CREATE))
+		waiter_end(n, w, result_refused(RESULT_ALREADY_EXISTS, REASON_NONE), NULL);
+	else if (dp_type_key(view->type).value != w->spot_type.value)
+		waiter_end(n, w, result_refused(RESULT_TYPE_MISMATCH, REASON_NONE), NULL);
+	else
+		waiter_end_ok(n, w, view->object_generation, false);
+}
+
+static bool keep_closes(struct node *n, struct entry *e, struct waiter *w)
+{
+	struct dp_spot_view view;
+	dp_spot_view(e->spot, &view);
+	if (w->kind == WAITER_MESSAGES)
+		waiter_release(n, w);
+	else if (waiter_wants_creation(w))
+		serve_create(n, w, &view);
+	else if (waiter_is(w, WIRE_CONTROL_LOOKUP))
+		waiter_end_ok(n, w, view.object_generation, false);
+	else
+		return !close_is_refused(n, w, &view);
+	return false;
+}
+
+void resolve_serve_here(struct node *n, struct entry *e, struct dp_spot *spot)
+{
+	struct dp_spot_view view;
+	dp_spot_view(spot, &view);
+	e->spot = spot;
+	e->published = true;
+	e->type = view.type;
+	e->kind = view.kind;
+	e->generation = view.object_generation;
+	e->authority = view.authority_generation;
+	e->id_bytes = (uint8_t)view.id.size;
+	memcpy(e->id, view.id.data, view.id.size);
+	e->close_reason = SPOTLANE_CLOSE_EXPLICIT;
+	sift(n, e, keep_closes);
+}

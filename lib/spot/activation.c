@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "spot/activation.h"
+
+#include "base/check.h"
+
+#define DO(effect) ACTIVATION_DO_##effect
+#define GO(event, next_state, what) [ACTIVATION_EV_##event] = {ACTIVATION_##next_state, (what)}
+// An impossible pair: the driver's defect.
+#define NO(event) [ACTIVATION_EV_##event] = {ACTIVATION_STATE_NONE, ACTIVATION_NOTHING}
+
+static const struct activation_step table[ACTIVATION_STATE_END][ACTIVATION_EVENT_END] = {
+	[ACTIVATION_IDLE] = {
+		GO(ASKED, READING, DO(READ)),
+		GO(FRESH, QUEUED, DO(QUEUE)),
+		GO(CLOSE, CLOSING, DO(DISPOSE)),
+		NO(MISSING), NO(WANTED), NO(HERE), NO(ELSEWHERE), NO(OTHERS), NO(ORPHAN),
+		NO(REFUSED), NO(TURN), NO(DRAWN), NO(DONE), NO(CONFLICT), NO(FAILED), NO(LOST),
+		NO(OURS), NO(NOT_OURS), NO(BUILT), NO(UNBUILT), NO(LAPSED), NO(UNPUBLISHED),
+		NO(OPENED), NO(CLOSED), NO(LIMIT), NO(RETRY),
+	},
+	[ACTIVATION_READING] = {
+		GO(MISSING, IDLE, DO(SERVE)),
+		GO(WANTED, QUEUED, DO(QUEUE)),
+		GO(HERE, IDLE, DO(SERVE)),
+		GO(ELSEWHERE, IDLE, DO(FAIL) | DO(SERVE)),
+		GO(OTHERS, AWAITING, DO(LATER)),
+		GO(ORPHAN, CLEANING, DO(CLEAN)),
+		GO(REFUSED, IDLE, DO(FAIL) | DO(SERVE)),
+		GO(FAILED, IDLE, DO(FAIL) | DO(SERVE)),
+		NO(ASKED), NO(FRESH), NO(CLOSE), NO(TURN), NO(DRAWN), NO(DONE), NO(CONFLICT),
+		NO(LOST), NO(OURS), NO(NOT_OURS), NO(BUILT), NO(UNBUILT), NO(LAPSED),
+		NO(UNPUBLISHED), NO(OPENED), NO(CLOSED), NO(LIMIT), NO(RETRY),
+	},
+	[ACTIVATION_AWAITING] = {
+		GO(REFUSED, IDLE, DO(FAIL) | DO(SERVE)),
+		GO(LIMIT, IDLE, DO(FAIL) | DO(SERVE)),
+		GO(RETRY, READING, DO(READ)),
+		NO(ASKED), NO(FRESH), NO(CLOSE), NO(MISSING), NO(WANTED), NO(HERE),
+		NO(ELSEWHERE), NO(OTHERS), NO(ORPHAN), NO(TURN), NO(DRAWN), NO(DONE),
+		NO(CONFLICT), NO(FAILED), NO(LOST), NO(OURS), NO(NOT_OURS), NO(BUILT),
+		NO(UNBUILT), NO(LAPSED), NO(UNPUBLISHED), NO(OPENED), NO(CLOSED),
+	},
+	[ACTIVATION_CLEANING] = {
+		GO(DONE, READING, DO(READ)),
+		GO(CONFLICT, READING, DO(READ)),
+		GO(FAILED, IDLE, DO(FAIL) | DO(SERVE)),
+		GO(LOST, IDLE, DO(FAIL) | DO(SERVE)),
+		NO(ASKED), NO(FRESH), NO(CLOSE), NO(MISSING), NO(WANTED), NO(HERE),
+		NO(ELSEWHERE), NO(OTHERS), NO(ORPHAN), NO(REFUSED), NO(TURN), NO(DRAWN),
+		NO(OURS), NO(NOT_OURS), NO(BUILT), NO(UNBUILT), NO(LAPSED), NO(UNPUBLISHED),
+		NO(OPENED), NO(CLOSED), NO(LIMIT), NO(RETRY),
+	},
+	[ACTIVATION_QUEUED] = {
+		GO(REFUSED, IDLE, DO(FAIL) | DO(SERVE)),
+		GO(TURN, DRAWING, DO(DRAW)),
+		NO(ASKED), NO(FRESH), NO(CLOSE), NO(MISSING), NO(WANTED), NO(HERE),
+		NO(ELSEWHERE), NO(OTHERS), NO(ORPHAN), NO(DRAWN), NO(DONE), NO(CONFLICT),
+		NO(FAILED), NO(LOST), NO(OURS), NO(NOT_OURS), NO(BUILT), NO(UNBUILT), NO(LAPSED),
+		NO(UNPUBLISHED), NO(OPENED), NO(CLOSED), NO(LIMIT), NO(RETRY),
+	},
+	[ACTIVATION_DRAWING] = {
+		GO(REFUSED, IDLE, DO(FAIL) | DO(SERVE)),
+		GO(DRAWN, CLAIMING, DO(CLAIM)),
+		GO(FAILED, IDLE, DO(FAIL) | DO(SERVE)),
+		NO(ASKED), NO(FRESH), NO(CLOSE), NO(MISSING), NO(WANTED), NO(HERE),
+		NO(ELSEWHERE), NO(OTHERS), NO(ORPHAN), NO(TURN), NO(DONE), NO(CONFLICT),
+		NO(LOST), NO(OURS), NO(NOT_OURS), NO(BUILT), NO(UNBUILT), NO(LAPSED),
+		NO(UNPUBLISHED), NO(OPENED), NO(CLOSED), NO(LIMIT), NO(RETRY),
+	},
+	[ACTIVATION_CLAIMING] = {
+		GO(DONE, BUILDING, DO(BUILD)),
+		GO(CONFLICT, READING, DO(READ)),
+		GO(FAILED, IDLE, DO(FAIL) | DO(SERVE)),
+		GO(LOST, CLAIM_LOST, DO(READ)),
+		NO(ASKED), NO(FRESH), NO(CLOSE), NO(MISSING), NO(WANTED), NO(HERE),
+		NO(ELSEWHERE), NO(OTHERS), NO(ORPHAN), NO(REFUSED), NO(TURN), NO(DRAWN),
+		NO(OURS), NO(NOT_OURS), NO(BUILT), NO(UNBUILT), NO(LAPSED), NO(UNPUBLISHED),
+		NO(OPENED), NO(CLOSED), NO(LIMIT), NO(RETRY),
+	},
+	[ACTIVATION_CLAIM_LOST] = {
+		GO(FAILED, ABORTING, DO(FAIL) | DO(LATER)),
+		GO(OURS, BUILDING, DO(BUILD)),
+		GO(NOT_OURS, IDLE, DO(FAIL) | DO(SERVE)),
+		NO(ASKED), NO(FRESH), NO(CLOSE), NO(MISSING), NO(WANTED), NO(HERE),
+		NO(ELSEWHERE), NO(OTHERS), NO(ORPHAN), NO(REFUSED), NO(TURN), NO(DRAWN),
+		NO(DONE), NO(CONFLICT), NO(LOST), NO(BUILT), NO(UNBUILT), NO(LAPSED),
+		NO(UNPUBLISHED), NO(OPENED), NO(CLOSED), NO(LIMIT), NO(RETRY),
+	},
+	[ACTIVATION_BUILDING] = {
+		GO(BUILT, COMMITTING, DO(COMMIT)),
+		GO(UNBUILT, ABORTING, DO(FAIL) | DO(DESTROY) | DO(ABORT)),
+		GO(LAPSED, UNBUILDING, DO(FAIL) | DO(DISPOSE)),
+		NO(ASKED), NO(FRESH), NO(CLOSE), NO(MISSING), NO(WANTED), NO(HERE),
+		NO(ELSEWHERE), NO(OTHERS), NO(ORPHAN), NO(REFUSED), NO(TURN), NO(DRAWN),
+		NO(DONE), NO(CONFLICT), NO(FAILED), NO(LOST), NO(OURS), NO(NOT_OURS),
+		NO(UNPUBLISHED), NO(OPENED), NO(CLOSED), NO(LIMIT), NO(RETRY),
+	},
+	[ACTIVATION_COMMITTING] = {
+		GO(DONE, OPENING, DO(PUBLISH)),
+		GO(CONFLICT, UNBUILDING, DO(FAIL) | DO(DISPOSE)),
+		GO(FAILED, UNBUILDING, DO(FAIL) | DO(DISPOSE)),
+		GO(LOST, COMMIT_LOST, DO(READ)),
+		GO(LAPSED, WITHDRAWING, DO(FAIL) | DO(DISPOSE)),
+		NO(ASKED), NO(FRESH), NO(CLOSE), NO(MISSING), NO(WANTED), NO(HERE),
+		NO(ELSEWHERE), NO(OTHERS), NO(ORPHAN), NO(REFUSED), NO(TURN), NO(DRAWN),
+		NO(OURS), NO(NOT_OURS), NO(BUILT), NO(UNBUILT), NO(UNPUBLISHED), NO(OPENED),
+		NO(CLOSED), NO(LIMIT), NO(RETRY),
+	},
+	[ACTIVATION_COMMIT_LOST] = {
+		GO(FAILED, COMMIT_LOST, DO(FAIL) | DO(LATER)),
+		GO(OURS, OPENING, DO(PUBLISH)),
+		GO(NOT_OURS, UNBUILDING, DO(FAIL) | DO(DISPOSE)),
+		GO(LAPSED, WITHDRAWING, DO(FAIL) | DO(DISPOSE)),
+		GO(RETRY, COMMIT_LOST, DO(READ)),
+		NO(ASKED), NO(FRESH), NO(CLOSE), NO(MISSING), NO(WANTED), NO(HERE),
+		NO(ELSEWHERE), NO(OTHERS), NO(ORPHAN), NO(REFUSED), NO(TURN), NO(DRAWN),
+		NO(DONE), NO(CONFLICT), NO(LOST), NO(BUILT), NO(UNBUILT), NO(UNPUBLISHED),
+		NO(OPENED), NO(CLOSED), NO(LIMIT),
+	},
+	[ACTIVATION_OPENING] = {
+		GO(UNPUBLISHED, WITHDRAWING, DO(FAIL) | DO(DISPOSE)),
+		GO(OPENED, IDLE, DO(SERVE)),
+		NO(ASKED), NO(FRESH), NO(CLOSE), NO(MISSING), NO(WANTED), NO(HERE),
+		NO(ELSEWHERE), NO(OTHERS), NO(ORPHAN), NO(REFUSED), NO(TURN), NO(DRAWN),
+		NO(DONE), NO(CONFLICT), NO(FAILED), NO(LOST), NO(OURS), NO(NOT_OURS), NO(BUILT),
+		NO(UNBUILT), NO(LAPSED), NO(CLOSED), NO(LIMIT), NO(RETRY),
+	},
+	[ACTIVATION_UNBUILDING] = {
+		GO(CLOSED, ABORTING, DO(DESTROY) | DO(ABORT)),
+		NO(ASKED), NO(FRESH), NO(CLOSE), NO(MISSING), NO(WANTED), NO(HERE),
+		NO(ELSEWHERE), NO(OTHERS), NO(ORPHAN), NO(REFUSED), NO(TURN), NO(DRAWN),
+		NO(DONE), NO(CONFLICT), NO(FAILED), NO(LOST), NO(OURS), NO(NOT_OURS), NO(BUILT),
+		NO(UNBUILT), NO(LAPSED), NO(UNPUBLISHED), NO(OPENED), NO(LIMIT), NO(RETRY),
+	},
+	[ACTIVATION_ABORTING] = {
+		GO(DONE, IDLE, DO(SERVE)),
+		GO(CONFLICT, IDLE, DO(SERVE)),
+		GO(FAILED, ABORTING, DO(FAIL) | DO(LATER)),
+		GO(LOST, ABORTING, DO(FAIL) | DO(LATER)),
+		GO(RETRY, ABORTING, DO(ABORT)),
+		NO(ASKED), NO(FRESH), NO(CLOSE), NO(MISSING), NO(WANTED), NO(HERE),
+		NO(ELSEWHERE), NO(OTHERS), NO(ORPHAN), NO(REFUSED), NO(TURN), NO(DRAWN),
+		NO(OURS), NO(NOT_OURS), NO(BUILT), NO(UNBUILT), NO(LAPSED), NO(UNPUBLISHED),
+		NO(OPENED), NO(CLOSED), NO(LIMIT),
+	},
+	[ACTIVATION_WITHDRAWING] = {
+		GO(CLOSED, RELEASING, DO(RELEASE)),
+		NO(ASKED), NO(FRESH), NO(CLOSE), NO(MISSING), NO(WANTED), NO(HERE),
+		NO(ELSEWHERE), NO(OTHERS), NO(ORPHAN), NO(REFUSED), NO(TURN), NO(DRAWN),
+		NO(DONE), NO(CONFLICT), NO(FAILED), NO(LOST), NO(OURS), NO(NOT_OURS), NO(BUILT),
+		NO(UNBUILT), NO(LAPSED), NO(UNPUBLISHED), NO(OPENED), NO(LIMIT), NO(RETRY),
+	},
+	[ACTIVATION_CLOSING] = {
+		GO(CLOSED, RELEASING, DO(RELEASE)),
+		GO(LIMIT, STUCK, DO(FAIL) | DO(STUCK)),
+		NO(ASKED), NO(FRESH), NO(CLOSE), NO(MISSING), NO(WANTED), NO(HERE),
+		NO(ELSEWHERE), NO(OTHERS), NO(ORPHAN), NO(REFUSED), NO(TURN), NO(DRAWN),
+		NO(DONE), NO(CONFLICT), NO(FAILED), NO(LOST), NO(OURS), NO(NOT_OURS), NO(BUILT),
+		NO(UNBUILT), NO(LAPSED), NO(UNPUBLISHED), NO(OPENED), NO(RETRY),
+	},
+	[ACTIVATION_STUCK] = {
+		GO(CLOSED, RELEASING, DO(UNSTUCK) | DO(RELEASE)),
+		NO(ASKED), NO(FRESH), NO(CLOSE), NO(MISSING), NO(WANTED), NO(HERE),
+		NO(ELSEWHERE), NO(OTHERS), NO(ORPHAN), NO(REFUSED), NO(TURN), NO(DRAWN),
+		NO(DONE), NO(CONFLICT), NO(FAILED), NO(LOST), NO(OURS), NO(NOT_OURS), NO(BUILT),
+		NO(UNBUILT), NO(LAPSED), NO(UNPUBLISHED), NO(OPENED), NO(LIMIT), NO(RETRY),
+	},
+	[ACTIVATION_RELEASING] = {
+		GO(DONE, IDLE, DO(RETIRE) | DO(SERVE)),
+		GO(CONFLICT, IDLE, DO(RETIRE) | DO(SERVE)),
+		GO(FAILED, RELEASING, DO(FAIL) | DO(LATER)),
+		GO(LOST, RELEASING, DO(FAIL) | DO(LATER)),
+		GO(RETRY, RELEASING, DO(RELEASE)),
+		NO(ASKED), NO(FRESH), NO(CLOSE), NO(MISSING), NO(WANTED), NO(HERE),
+		NO(ELSEWHERE), NO(OTHERS), NO(ORPHAN), NO(REFUSED), NO(TURN), NO(DRAWN),
+		NO(OURS), NO(NOT_OURS), NO(BUILT), NO(UNBUILT), NO(LAPSED), NO(UNPUBLISHED),
+		NO(OPENED), NO(CLOSED), NO(LIMIT),
+	},
+};
+
+struct activation_step activation_next(enum activation_state state, enum activation_event event)
+{
+	CHECK(state > ACTIVATION_STATE_NONE && state < ACTIVATION_STATE_END);
+	CHECK(event > ACTIVATION_EVENT_NONE && event < ACTIVATION_EVENT_END);
+	return table[state][event];
+}
+
+static const char *const state_names[][2] = {
+#define X(name, text, meaning) [ACTIVATION_##name] = {text, meaning},
+	ACTIVATION_STATES(X)
+#undef X
+};
+static const char *const event_names[][2] = {
+#define X(name, text, meaning) [ACTIVATION_EV_##name] = {text, meaning},
+	ACTIVATION_EVENTS(X)
+#undef X
+};
+static const char *const effect_names[][2] = {
+#define X(name, text, meaning) [ACTIVATION_BIT_##name] = {text, meaning},
+	ACTIVATION_EFFECTS(X)
+#undef X
+};
+
+const char *activation_state_name(enum activation_state state)
+{
+	return state_names[state][0];
+}
+
+const char *activation_event_name(enum activation_event event)
+{
+	return event_names[event][0];
+}
+
+const char *activation_effect_name(enum activation_effect_bit bit)
+{
+	return effect_names[bit][0];
+}
+
+const char *activation_state_text(enum activation_state state)
+{
+	return state_names[state][1];
+}
+
+const char *activation_event_text(enum activation_event event)
+{
+	return event_names[event][1];
+}
+
+const char *activation_effect_text(enum activation_effect_bit bit)
+{
+	return effect_names[bit][1];
+}
+
+static struct resolved unavailable(const struct resolve_row *row, enum owner_evidence evidence)
+{
+	struct resolved r = {.kind = RESOLVED_UNAVAILABLE};
+	r.as.unavailable.authority = row->fence;
+	r.as.unavailable.evidence = evidence;
+	return r;
+}
+
+struct resolved activation_resolve(const struct resolve_row *row)
+{
+	struct resolved r = {.kind = RESOLVED_MISSING};
+	if (!row->exists) {
+		r.as.missing.lookup_wall_ns = row->read_wall_ns;
+		return r;
+	}
+	if (!row->ready) {
+		r.kind = RESOLVED_CREATING;
+		r.as.creating.claimant = row->owner_is_this_node ? CLAIMANT_OURS_LOST : CLAIMANT_OTHER;
+		r.as.creating.reservation = row->fence;
+		memcpy(r.as.creating.attempt, row->last_operation, sizeof(r.as.creating.attempt));
+		return r;
+	}
+	if (!row->owner_is_this_node)
+		return unavailable(row, EVIDENCE_OTHER_NODE);
+	if (!row->owner_is_this_run)
+		return unavailable(row, EVIDENCE_FORMER_RUN);
+	if (!row->object_here)
+		return unavailable(row, EVIDENCE_NO_OBJECT);
+	r.kind = RESOLVED_READY;
+	r.as.ready.authority = row->fence;
+	r.as.ready.owner_lease = row->owner_lease;
+	return r;
+}
