@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include <rte_eal.h>
+#include <rte_version.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_lcore.h>
@@ -180,6 +181,8 @@ static bool arguments_make(const struct fabric_dpdk_eal_config *config, struct e
 		argument_add(a, "--allow=%s", config->pci[i]);
 	for (uint16_t i = 0; i < config->vdev_count; i++)
 		argument_add(a, "--vdev=%s", config->vdevs[i]);
+	for (uint32_t i = 0; i < config->extra_count; i++)
+		argument_add(a, "%s", config->extra[i]);
 	return a->overflow ? fail(out_why, "the device arguments are too long") : true;
 }
 
@@ -303,4 +306,9 @@ bool fabric_dpdk_vdev_af_packet(const char *name, const char *interface, uint16_
 		"%s,iface=%s,qpairs=%u,framesz=%u,blocksz=%u,framecnt=%u,qdisc_bypass=0", name,
 		interface, queues, frame_bytes, block_bytes, frames);
 	return n > 0 && (size_t)n < out_bytes;
+}
+
+const char *fabric_dpdk_version(void)
+{
+	return rte_version();
 }

@@ -14,6 +14,7 @@ enum fabric_dpdk_pages {
 	FABRIC_DPDK_PAGES_NONE = 3,
 };
 
+enum { FABRIC_DPDK_EXTRA_MAX = 32 };
 enum { FABRIC_DPDK_DEVICES_MAX = 16, FABRIC_DPDK_LINE_BYTES = 2048, FABRIC_DPDK_VDEV_BYTES = 256 };
 
 struct fabric_dpdk_eal_config {
@@ -24,6 +25,8 @@ struct fabric_dpdk_eal_config {
 	uint16_t vdev_count;
 	const char *pci[FABRIC_DPDK_DEVICES_MAX]; // allowed addresses "0000:01:00.0"; none = no PCI scan
 	uint16_t pci_count;
+	const char *extra[FABRIC_DPDK_EXTRA_MAX]; // further EAL arguments, as they are (escape hatch)
+	uint16_t extra_count;
 	bool verbose; // EAL's notices too; else warnings and errors only
 };
 
@@ -53,3 +56,5 @@ void fabric_dpdk_thread_end(void);
 // False when it does not fit or a value is out of range. Any thread.
 MUST_USE bool fabric_dpdk_vdev_af_packet(const char *name, const char *interface, uint16_t mtu,
 	uint16_t queues, char *out, size_t out_bytes);
+// The DPDK release that runs, "DPDK 22.11.11". Any thread.
+const char *fabric_dpdk_version(void);
