@@ -454,7 +454,7 @@ static void do_fail(struct node *n, struct entry *e)
 			e->failure, e->generation.value);
 	}
 	if (creation && e->kind == SPOT_KIND_ENTRY)
-		node_entry_spot_failed(n, e->failure);
+		node_entry_spot_failed(n, e->key, e->failure);
 	end_all(n, e);
 }
 

@@ -300,7 +300,7 @@ void node_fail(struct node *n, enum node_exit exit_code, const char *why);
 void node_end_now(struct node *n, enum node_state state, enum node_exit exit_code);
 void node_damaged(struct node *n); // a store operation said DAMAGED
 void node_entry_spot_ready(struct node *n);
-void node_entry_spot_failed(struct node *n, struct result result);
+void node_entry_spot_failed(struct node *n, struct spot_key key, struct result result);
 struct store_op_id node_draw_id(struct node *n);
 void node_submit(struct node *n, struct store_op *op);
 struct type_count *node_type_count(struct node *n, const struct dp_type *type);

@@ -291,8 +291,10 @@ void node_entry_spot_ready(struct node *n)
 		serve(n);
 }
 
-void node_entry_spot_failed(struct node *n, struct result result)
+void node_entry_spot_failed(struct node *n, struct spot_key key, struct result result)
 {
+	if (!n->entry_spot_begun || !spot_key_equal(key, n->entry_spot_key))
+		return; // a former try that is still being cleaned up
 	bool store = result.reason == REASON_STORE_UNREACHABLE || result.reason == REASON_LEASE_LOST;
 	n->entry_spot_begun = false;
 	n->entry_spot_next_ns = n->now_ns + 1000 * NS_PER_MS;
