@@ -294,6 +294,28 @@ static void command_send(struct node *n, struct entry *e, enum command_kind kind
 	dpq_send(n, &e->command);
 }
 
+// Control's corner of a Spot.
+struct spot_area {
+	struct publish_deferred deferred;
+	struct dp_spot *spot;
+};
+_Static_assert(sizeof(struct spot_area) <= DP_SPOT_CONTROL_BYTES, "fits control's corner");
+
+static void free_retired(struct publish_deferred *deferred)
+{
+	dp_spot_destroy(container_of(deferred, struct spot_area, deferred)->spot);
+}
+
+// After a grace period also where it was never published: the worker that reported the end of its last
+// callback is still in that loop turn.
+static void free_later(struct entry *e)
+{
+	struct spot_area *area = dp_spot_control_area(e->spot);
+	publish_defer(&area->deferred, free_retired);
+	e->spot = NULL;
+	e->published = false;
+}
+
 static void do_build(struct node *n, struct entry *e)
 {
 	struct dp_spot_spec spec = {.key = e->key,
@@ -313,6 +335,8 @@ static void do_build(struct node *n, struct entry *e)
 		entry_event(n, e, ACTIVATION_EV_UNBUILT);
 		return;
 	}
+	struct spot_area *area = dp_spot_control_area(e->spot);
+	area->spot = e->spot;
 	command_send(n, e, COMMAND_CONSTRUCT, spec.home_worker);
 }
 
@@ -323,23 +347,9 @@ static void do_commit(struct node *n, struct entry *e)
 	ask_store(n, e, STORE_SPOT_COMMIT, e->commit);
 }
 
-// Control's corner of a published Spot.
-struct spot_area {
-	struct publish_deferred deferred;
-	struct dp_spot *spot;
-};
-_Static_assert(sizeof(struct spot_area) <= DP_SPOT_CONTROL_BYTES, "fits control's corner");
-
-static void free_retired(struct publish_deferred *deferred)
-{
-	dp_spot_destroy(container_of(deferred, struct spot_area, deferred)->spot);
-}
-
 // A7: route and intent become visible in the continuation of the commit, then the lane opens.
 static void do_publish(struct node *n, struct entry *e)
 {
-	struct spot_area *area = dp_spot_control_area(e->spot);
-	area->spot = e->spot;
 	enum route_write written = publish_pending() > n->config.rcu_pending_max
 					   ? ROUTE_STALLED
 					   : route_publish(n->routes, e->key, dp_spot_route(e->spot));
@@ -406,10 +416,8 @@ static void unreserve(struct node *n, const struct dp_type *type, enum spot_kind
 static void do_retire(struct node *n, struct entry *e)
 {
 	struct object_generation generation = e->generation;
-	struct spot_area *area = dp_spot_control_area(e->spot);
 	if (!e->published) {
-		dp_spot_destroy(e->spot);
-		e->spot = NULL;
+		free_later(e);
 		return;
 	}
 	n->spots_live[e->kind]--;
@@ -418,9 +426,7 @@ static void do_retire(struct node *n, struct entry *e)
 	node_emit(n, NODE_EVENT_CLOSED, e->key, span_of(e->id, e->id_bytes), result_ok(),
 		e->close_reason);
 	(void)route_retire(n->routes, e->key);
-	publish_defer(&area->deferred, free_retired);
-	e->spot = NULL;
-	e->published = false;
+	free_later(e);
 	struct waiter *all = e->waiters, *next;
 	e->waiters = NULL;
 	e->waiters_end = &e->waiters;
@@ -469,8 +475,8 @@ static void do_stuck(struct node *n, struct entry *e)
 static void do_destroy(struct node *n, struct entry *e)
 {
 	(void)n;
-	dp_spot_destroy(e->spot);
-	e->spot = NULL;
+	if (e->spot != NULL)
+		free_later(e);
 }
 
 static void clear_creation(struct node *n, struct entry *e)

@@ -246,6 +246,7 @@ static void A8_FC34__a_failed_factory_ends_each_waiter_once_and_blocks_nothing(v
 	assert_int_equal(fake_count(r->dp, FAKE_FAIL), 2);
 	assert_result(fake_last(r->dp, FAKE_FAIL)->result, INTERNAL_FAILURE, FACTORY_FAILED);
 	assert_false(rig_row(r, "truck-1").exists); // the claimant's own abort
+	publish_barrier();
 	assert_int_equal(fake_spots_alive(r->dp), 1);
 	fake_factory_result(r->dp, result_ok());
 	fake_resolve(r->dp, 0, "truck-1", "tracker");

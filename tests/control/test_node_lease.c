@@ -183,6 +183,7 @@ static void O3__no_activation_is_confirmed_after_the_deadline(void **state)
 	memory_store_plant(r->store, STORE_NODE_RENEW, MEMORY_FAULT_BEFORE, 0);
 	rig_run(r, 150 * SECOND);
 	assert_false(rig_row(r, "truck-1").exists); // aborted once the lease was back
+	publish_barrier();
 	assert_int_equal(fake_spots_alive(r->dp), 1);
 }
 
