@@ -115,7 +115,8 @@ struct dp_worker {
 	CACHE_ALIGNED _Atomic uint64_t heartbeat_boot_ns;
 	_Atomic uint64_t running_since_boot_ns; // 0 = no turn
 	_Atomic uint64_t running_key_lo, running_key_hi;
-	_Atomic uint32_t audit_step; // how far we are in audit number dp->audit_number
+	_Atomic uint32_t audit_step; // how far we are in an audit (audit.c)
+	_Atomic uint32_t asleep;     // dataplane/worker: others who pass work on wake us
 };
 
 // Blocking work on its way (X5). The block is an item of the caller's arena.
@@ -153,13 +154,15 @@ struct dp {
 	struct ledger_process process;
 	// Control writes, workers read.
 	CACHE_ALIGNED _Atomic uint32_t admit_refusal; // 0 = admits, else enum result_kind
-	_Atomic uint32_t audit_number;                // odd: an audit is on
-	_Atomic uint32_t audit_want;                  // step that workers are to reach
+	_Atomic uint32_t audit_want;                  // step that workers are to reach; 0 = no audit
 	// Workers read when they have a fact; control writes.
 	CACHE_ALIGNED _Atomic uint32_t control_sleeps;
 	int wake_fd;
 	void (*wake)(void *arg);
 	void *wake_arg;
+	// dataplane/worker: ends a worker's sleep. NULL: nobody sleeps. Any thread.
+	void (*wake_worker)(struct dp *dp, uint16_t worker);
+	void *threads; // dataplane/worker's own
 	uint16_t fact_turn; // control: next worker to take facts from
 };
 
@@ -171,6 +174,14 @@ static inline void counter_add(uint64_t *counter, uint64_t n)
 #define COUNT(w, name) counter_add(&(w)->counters.name, 1)
 
 struct dp *dp_by_number(uint16_t number);
+
+// After work was put where worker `to` will find it. A sleep that begins at the same moment is bounded.
+static inline void worker_nudge(struct dp *dp, uint16_t to)
+{
+	if (dp->wake_worker != NULL &&
+		atomic_load_explicit(&dp->workers[to]->asleep, memory_order_relaxed) != 0)
+		dp->wake_worker(dp, to);
+}
 
 static inline uint64_t ticks_to_ns(const struct dp_worker *w, uint64_t ticks)
 {

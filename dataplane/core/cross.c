@@ -93,7 +93,10 @@ void cross_flush(struct dp_worker *w)
 	for (uint16_t to = 0; to < w->dp->config.workers; to++) {
 		if (to == w->index)
 			continue;
-		push_list(&w->cross[to], w->cross_out_rings[to]);
+		if (w->cross[to].list.head != NULL) {
+			push_list(&w->cross[to], w->cross_out_rings[to]);
+			worker_nudge(w->dp, to);
+		}
 		give_back(w, to);
 		if (w->cross[to].list.head != NULL)
 			w->cross_dirty = true;

@@ -26,8 +26,10 @@ static struct command *command_new(enum command_kind what, struct dp_spot *spot,
 static enum dp_status submit(struct dp *dp, uint16_t worker, struct command *command)
 {
 	void *p = command;
-	if (ring_push(dp->workers[worker]->facts.commands, &p, 1) == 1)
+	if (ring_push(dp->workers[worker]->facts.commands, &p, 1) == 1) {
+		worker_nudge(dp, worker);
 		return DP_DONE;
+	}
 	if (command->charge_bytes > 0)
 		lane_return(&command->spot->lifecycle, command->charge_bytes);
 	mem_free(command);

@@ -55,17 +55,19 @@ static void run_one(struct dp_worker *w, struct dp_spot *spot)
 	}
 }
 
-// The budget of the type also bounds the batch. At least one item runs.
+// The budget of the type also bounds the batch.
 static void run_batch(struct dp_worker *w, struct dp_spot *spot)
 {
 	uint64_t start = turn_clock(w);
 	uint64_t budget = spot->type->turn_budget_ticks;
 	if (spot->close_self == CLOSE_WISHED)
 		lifecycle_tell_close_self(w, spot);
-	do
+	// A Spot may be here for nothing: a message came, and its gate is kept by a turn that waits.
+	while (has_work(spot) && spot->close_self != CLOSE_WISHED) {
 		run_one(w, spot);
-	while (has_work(spot) && spot->close_self != CLOSE_WISHED &&
-		w->last_ticks - start < budget);
+		if (w->last_ticks - start >= budget)
+			break;
+	}
 }
 
 bool scheduler_run(struct dp_worker *w)

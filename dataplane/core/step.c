@@ -84,3 +84,21 @@ bool worker_step(struct dp_worker *w)
 		COUNT(w, loops_busy);
 	return any || w->cross_dirty || w->ready_count > 0;
 }
+
+bool worker_may_sleep(struct dp_worker *w)
+{
+	if (ring_count(w->facts.commands) > 0)
+		return false;
+	for (uint16_t from = 0; from < w->dp->config.workers; from++)
+		if (w->cross_in[from] != NULL && ring_count(w->cross_in[from]) > 0)
+			return false;
+	ledger_shard_trim(&w->shard);
+	COUNT(w, idle_sleeps);
+	return true;
+}
+
+void worker_detach_queues(struct dp_worker *w)
+{
+	egress_detach(w);
+	w->queue_count = 0;
+}

@@ -14,3 +14,7 @@ struct fabric_queue;
 bool worker_attach_queue(struct dp_worker *w, struct fabric_queue *queue);
 // True when there was work.
 bool worker_step(struct dp_worker *w);
+// Before a sleep: whether control or another worker has left work since, and idle budget given back.
+bool worker_may_sleep(struct dp_worker *w);
+// After the last turn: fetched frames go back, the queues may then be closed.
+void worker_detach_queues(struct dp_worker *w);

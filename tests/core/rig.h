@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/rng.h"
 #include "core/core.h"
 #include "dp/port.h"
 #include "fabric/loop.h"

@@ -139,3 +139,51 @@ void rig_expect(const struct rig_reply *reply, enum result_kind kind, enum resul
 			result_reason_name(reply->h.reason),
 			result_accepted_name(reply->h.accepted));
 }
+
+static void send_segment(struct rig *rig, struct rig_client *c, uint16_t worker, struct wire_header h,
+	const struct rig_message *m, struct span id, struct seg_tx *tx, uint32_t index)
+{
+	static uint8_t frame[65536];
+	uint32_t offset = seg_tx_offset(tx, index);
+	h.counter = ++c->counter;
+	h.segment_offset = offset;
+	if (seg_tx_spent(tx))
+		h.flags |= WIRE_FLAG_ACK_NOW;
+	size_t n = wire_encode(&h, index == 0 ? id : span_of(NULL, 0),
+		span_of(m->payload.data + offset, seg_tx_bytes(tx, index)), frame, sizeof(frame));
+	assert_true(n > 0);
+	rig_inject(rig, c, worker, frame, n);
+}
+
+bool rig_send_segmented(struct rig *rig, struct rig_client *client, uint16_t worker,
+	const struct rig_message *m, struct rig_reply *out)
+{
+	static uint64_t bitmap[SEG_COUNT_MAX / 64];
+	struct span id;
+	struct seg_tx tx;
+	struct wire_header h = message_header(client, m, &id);
+	memset(bitmap, 0, sizeof(bitmap));
+	h.flags |= WIRE_FLAG_SEGMENTED;
+	h.segment_unit = 1024;
+	seg_tx_init(&tx, bitmap, (uint32_t)m->payload.size, 1024, 64);
+	for (int silent = 0; silent < 4 && !tx.done;) {
+		uint32_t index;
+		while (seg_tx_next(&tx, &index))
+			send_segment(rig, client, worker, h, m, id, &tx, index);
+		rig_settle(rig);
+		bool heard = false;
+		while (rig_receive(rig, client, out)) {
+			struct seg_ack ack;
+			if (out->h.family == WIRE_REPLY)
+				return true;
+			assert_int_equal(out->h.family, WIRE_ACK);
+			assert_true(seg_ack_decode(span_of(out->body, out->body_bytes), &ack));
+			seg_tx_ack(&tx, &ack);
+			heard = true;
+		}
+		silent = heard ? 0 : silent + 1;
+		if (!heard)
+			seg_tx_timeout(&tx);
+	}
+	return rig_receive(rig, client, out);
+}
