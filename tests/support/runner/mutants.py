@@ -34,7 +34,8 @@ class Copy:
             raise BuildError("git ls-files:\n" + names)
         self.fill(top, {n for n in names.split("\0") if n and os.path.isfile(os.path.join(top, n))})
         self.tree = Tree("plain", self.source, os.path.join(self.root, "build"))
-        self.tree.options = ["-Dbuildtype=debugoptimized", "-Dbench=false"]
+        self.tree.options = ["-Dbuildtype=debugoptimized", "-Dbench=false",
+                             "-Dwerror=false"]
 
     def fill(self, top, names):
         for folder, _, files in os.walk(self.source):
