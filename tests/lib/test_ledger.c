@@ -55,7 +55,59 @@ static void L2__measured_charges_the_block_and_fixed_the_payload(void **state)
 	assert_int_equal(ledger_charge_of(LEDGER_FIXED, 1, 1), 257);
 }
 
+// The tables of docs/LEDGER.md.
+static void L2__the_examples_of_the_page_hold(void **state)
+{
+	static const struct {
+		uint32_t payload, measured, fixed;
+	} rows[] = {{0, 224, 256}, {100, 320, 356}, {1000, 1280, 1256}, {4000, 5120, 4256},
+		{1048576, 1310720, 1048832}};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_COUNT(rows); i++) {
+		size_t block = 200 + (size_t)rows[i].payload;
+		assert_int_equal(ledger_charge_of(LEDGER_MEASURED, block, rows[i].payload),
+			rows[i].measured);
+		assert_int_equal(
+			ledger_charge_of(LEDGER_FIXED, block, rows[i].payload), rows[i].fixed);
+	}
+}
+
 // ---- P ----
+
+static void assert_books(const struct ledger_process *p, const struct ledger_shard *a,
+	const struct ledger_shard *b, const uint64_t expected[5])
+{
+	assert_int_equal(p->mark_bytes - ledger_process_taken(p), expected[0]);
+	assert_int_equal(a->budget_bytes, expected[1]);
+	assert_int_equal(a->charged_bytes, expected[2]);
+	assert_int_equal(b->budget_bytes, expected[3]);
+	assert_int_equal(b->charged_bytes, expected[4]);
+}
+
+static void P1__the_example_of_the_page_holds(void **state)
+{
+	struct ledger_process p;
+	struct ledger_shard a, b;
+
+	(void)state;
+	ledger_process_init(&p, 1 << 20);
+	ledger_shard_init(&a, &p);
+	ledger_shard_init(&b, &p);
+	assert_books(&p, &a, &b, (uint64_t[]){1048576, 0, 0, 0, 0});
+	assert_true(ledger_charge(&a, 1000));
+	assert_books(&p, &a, &b, (uint64_t[]){1014808, 32768, 1000, 0, 0});
+	assert_true(ledger_charge(&a, 1000));
+	assert_books(&p, &a, &b, (uint64_t[]){1014808, 31768, 2000, 0, 0});
+	assert_true(ledger_charge(&b, 900000));
+	assert_books(&p, &a, &b, (uint64_t[]){82040, 31768, 2000, 32768, 900000});
+	ledger_hand_out(&b, 900000);
+	assert_books(&p, &a, &b, (uint64_t[]){82040, 31768, 2000, 32768, 0});
+	ledger_hand_in(&a, 900000);
+	assert_books(&p, &a, &b, (uint64_t[]){82040, 31768, 902000, 32768, 0});
+	ledger_release(&a, 900000);
+	assert_books(&p, &a, &b, (uint64_t[]){981040, 32768, 2000, 32768, 0});
+}
 
 static void P1__the_mark_refuses_exactly_when_one_shard_is_alone(void **state)
 {
@@ -329,6 +381,8 @@ int main(void)
 		cmocka_unit_test(L2__size_class_is_what_the_allocator_takes),
 		cmocka_unit_test(L2_I12__an_empty_item_costs_more_than_nothing),
 		cmocka_unit_test(L2__measured_charges_the_block_and_fixed_the_payload),
+		cmocka_unit_test(L2__the_examples_of_the_page_hold),
+		cmocka_unit_test(P1__the_example_of_the_page_holds),
 		cmocka_unit_test(P1__the_mark_refuses_exactly_when_one_shard_is_alone),
 		cmocka_unit_test(P1__a_mark_smaller_than_a_chunk_works),
 		cmocka_unit_test(P1__early_refusal_is_at_most_the_idle_budget_of_the_others),
