@@ -19,7 +19,7 @@
 #define NONCE                                                                                      \
 	{"nonce", API_ARG_TEXT, true, false, 8, 64, NULL, "drawn by the tool",                     \
 		"Name of this change: the same nonce again returns the first receipt"}
-#define BUDGET NUMBER("budget_ms", 1, 3600000, "10000", "Time the node may take")
+#define BUDGET NUMBER("budget_ms", 1, 3600000, "10s", "Time the node may take")
 #define CURSOR TEXT("cursor", 1, 20, "Where the page before ended (its `next`)")
 #define LIMIT NUMBER("limit", 1, 100000, "100", "At most so many")
 
@@ -68,7 +68,7 @@ ARGS(config_show) = {
 };
 ARGS(watch) = {
 	YES("drops", "Refusals and drops by reason, as they change"),
-	NUMBER("interval_ms", 100, 60000, "1000", "How often counters are compared"),
+	NUMBER("interval_ms", 100, 60000, "1s", "How often counters are compared"),
 	{0},
 };
 ARGS(stop) = {

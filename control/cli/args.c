@@ -356,12 +356,15 @@ static int take_command(struct cli *cli, int argc, char **argv, bool *is_word)
 		return API_EXIT_DONE;
 	}
 	bool asked_help = cli->local == CLI_HELP;
+	cli->local = CLI_REMOTE;
 	int code = command_find(cli, words[0], words[1], &used);
-	if (code != API_EXIT_DONE && !asked_help)
+	if (code != API_EXIT_DONE)
 		return code;
 	for (uint32_t i = 0; i < used && i < count; i++)
 		is_word[at[i]] = true;
-	if (asked_help) {
+	for (int i = 1; i < argc && !asked_help; i++)
+		asked_help = strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
+	if (asked_help && cli->local != CLI_HELP) {
 		cli->local = CLI_HELP;
 		for (uint32_t i = 0; i < count && i < used; i++)
 			cli->words[cli->word_count++] = words[i];

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#pragma once
+
+// A node and a data plane made of tables: the functions of node/node.h, dp/port.h and route/route.h
+// that the control server calls. Test thread only.
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "dp/port.h"
+#include "node/node.h"
+
+enum { FAKE_SPOTS_MAX = 5000 };
+
+struct fake {
+	struct node_status status;
+	uint32_t spots;
+	char ids[FAKE_SPOTS_MAX][24];
+	uint32_t items[FAKE_SPOTS_MAX];
+	bool closed[FAKE_SPOTS_MAX];
+	struct dp_counters counters[2];
+	struct dp_audit audit;
+	int audit_busy; // begins that are refused first
+	// What the next change ends with; `hold` keeps it until fake_release.
+	struct result result;
+	bool hold;
+	uint32_t creates, closes; // how often the node was really asked
+};
+extern struct fake fake;
+
+void fake_reset(uint32_t spots);
+void fake_release(void); // ends the held change
