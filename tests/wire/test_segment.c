@@ -354,6 +354,24 @@ static void M8__a_report_is_due_at_half_a_window_a_gap_and_the_end(void **state)
 	assert_int_equal(rx.got, 10);
 }
 
+static void M8__a_gap_and_the_end_are_reported_at_once(void **state)
+{
+	(void)state;
+	uint64_t bits[1];
+	struct seg_rx rx;
+	seg_rx_init(&rx, bits, 5 * UNIT, UNIT);
+	const struct {
+		uint32_t index;
+		bool due;
+	} cases[] = {{0, false}, {2, true}, {3, false}, {1, false}, {4, true}, {4, true}};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		enum seg_rx_verdict v =
+			seg_rx_accept(&rx, 5 * UNIT, cases[i].index * UNIT, UNIT, UNIT);
+		assert_int_not_equal(v, SEG_RX_MISMATCH);
+		assert_int_equal(seg_rx_due(&rx, SEG_WINDOW_MAX, false), cases[i].due);
+	}
+}
+
 static void M8__a_report_covers_256_segments_past_the_first_missing(void **state)
 {
 	(void)state;
@@ -367,6 +385,7 @@ static void M8__a_report_covers_256_segments_past_the_first_missing(void **state
 	assert_int_equal(ack.base, 0);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(ack.bits[i], UINT64_MAX);
+	assert_int_equal(ack.reserved, 0);
 	assert_int_equal(seg_rx_accept(&rx, 400 * UNIT, 0, UNIT, UNIT), SEG_RX_KEPT);
 	seg_rx_report(&rx, 256, true, &ack);
 	assert_int_equal(ack.base, 300);
@@ -418,6 +437,7 @@ int main(void)
 		cmocka_unit_test(M8__silence_makes_everything_unacknowledged_due_again),
 		cmocka_unit_test(M8__what_does_not_fit_the_first_segment_is_a_mismatch),
 		cmocka_unit_test(M8__a_report_is_due_at_half_a_window_a_gap_and_the_end),
+		cmocka_unit_test(M8__a_gap_and_the_end_are_reported_at_once),
 		cmocka_unit_test(M8__a_report_covers_256_segments_past_the_first_missing),
 		cmocka_unit_test(M8__random_bytes_never_break_either_side),
 	};

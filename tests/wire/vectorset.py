@@ -215,6 +215,8 @@ def reject_envelope(m):
     r("result", "kind_24", "REPLY", kind=24, accepted=2)
     r("result", "reason_15", "REPLY", kind=9, reason=15, accepted=2)
     r("result", "reason_255", "REPLY", kind=9, reason=255, accepted=2)
+    r("result", "kind_64", "REPLY", kind=64, accepted=2)
+    r("result", "reason_64", "REPLY", kind=9, reason=64, accepted=2)
     r("result", "accepted_0", "REPLY", accepted=0)
     r("result", "accepted_4", "REPLY", kind=9, accepted=4)
     r("result", "ok_not_accepted", "REPLY", accepted=2)

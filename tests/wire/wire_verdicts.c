@@ -3,8 +3,21 @@
 // verdict of wire_decode, or of wire_check_id for a frame that was taken. Driven by test_twin.py.
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/check.h"
 #include "wire/wire.h"
+
+enum { DATAGRAM_BYTES_MAX = 65535 };
+
+// What was taken encodes to the same bytes.
+static void check_encodes(const struct wire_frame *f, const uint8_t *frame, size_t size)
+{
+	static uint8_t again[DATAGRAM_BYTES_MAX];
+	struct wire_header h = f->h;
+	CHECK(wire_encode(&h, f->id, f->segment, again, sizeof(again)) == size);
+	CHECK(memcmp(again, frame, size) == 0);
+}
 
 int main(void)
 {
@@ -17,8 +30,10 @@ int main(void)
 		if (frame == NULL || fread(frame, 1, size, stdin) != size)
 			return EXIT_FAILURE;
 		enum wire_reject verdict = wire_decode(span_of(frame, size), &f);
-		if (verdict == WIRE_TAKEN)
+		if (verdict == WIRE_TAKEN) {
+			check_encodes(&f, frame, size);
 			verdict = wire_check_id(&f);
+		}
 		putchar((int)verdict);
 		free(frame);
 	}
