@@ -56,8 +56,10 @@ static enum spot_exit say_not_started(const struct spot_options *o, int error)
 		fprintf(stderr, "spot: the payload is too large: a create argument holds 1,024 bytes, a\n"
 				"      message 16 MiB.\n");
 	else if (error == -EINVAL)
-		fprintf(stderr, "spot: '%s' is not an id (1 to 255 bytes of UTF-8), or the type's name is not\n"
-				"      1 to 64 bytes.\n", o->operands[0]);
+		fprintf(stderr,
+			"spot: '%s' is not an id (1 to 255 bytes of UTF-8), or the type's name\n"
+			"      is not 1 to 64 bytes.\n",
+			o->operands[0]);
 	else
 		fprintf(stderr, "spot: the call was not made: %s\n", strerror(-error));
 	return error == -ENOMEM ? SPOT_EXIT_INTERNAL : SPOT_EXIT_USAGE;

@@ -311,7 +311,7 @@ static enum spot_exit check_whole(const struct spot_options *o, const struct ver
 		return SPOT_EXIT_USAGE;
 	}
 	if (o->verb == SPOT_VERB_CREATE && !o->type_name) {
-		fprintf(stderr, "spot: create needs --type-name TYPE: a User Spot is always of a type.\n");
+		fprintf(stderr, "spot: create needs --type-name TYPE: each User Spot has one.\n");
 		return SPOT_EXIT_USAGE;
 	}
 	if (o->verb == SPOT_VERB_REPLAY && o->rate == 0) {

@@ -54,7 +54,8 @@ static enum spot_exit map_read(struct reader *reader, const char *map)
 		if (size == 0 || size >= sizeof(reader->types[0].name) || end == equals + 1 ||
 			(*end != ',' && *end != 0) || number > UINT16_MAX ||
 			reader->type_count == TYPE_NAMES_MAX) {
-			fprintf(stderr, "spot: --type-map wants pairs NAME=NUMBER with commas between, not '%s'.\n",
+			fprintf(stderr,
+				"spot: --type-map wants pairs NAME=NUMBER, commas between, not '%s'.\n",
 				map);
 			return SPOT_EXIT_USAGE;
 		}

@@ -22,6 +22,7 @@ enum { KINDS = 32, REASONS = 64 };
 struct cell {
 	uint64_t count;
 	char example[256]; // the first refusal of this cell in words
+	struct spotlane_refusal refusal; // and in numbers, when it was for room (limit 0 = it was not)
 };
 
 struct flight { // one message under way
@@ -85,9 +86,11 @@ static void message_done(void *arg, const struct spotlane_client_result *r)
 	struct replay *replay = flight->replay;
 	count_end(replay, r);
 	struct cell *cell = &replay->cells[r->kind % KINDS][r->reason % REASONS];
-	if (cell->count++ == 0 && r->kind != SPOTLANE_KIND_OK)
+	if (cell->count++ == 0 && r->kind != SPOTLANE_KIND_OK) {
+		cell->refusal = r->refusal;
 		spotlane_result_text(r, flight->record->id, flight->record->id_bytes, cell->example,
 			sizeof(cell->example));
+	}
 	if (r->end == SPOTLANE_END_REPLY) {
 		replay->pressure = r->pressure;
 		uint64_t now = now_ns();
@@ -248,8 +251,8 @@ static void print_table(const struct replay *replay)
 	const struct histogram *h = &replay->latency;
 	printf("%" PRIu64 " messages to %" PRIu64 " Spots in %.2f s: %.0f messages/s\n", replay->sent,
 		replay->recording.spots, seconds_of(replay), per_second(replay));
-	printf("  sent %" PRIu64 " = answered OK %" PRIu64 " + refused %" PRIu64 " + no answer in time %" PRIu64
-	       " + ended here %" PRIu64 "; unaccounted %" PRIu64 "\n",
+	printf("  sent %" PRIu64 " = answered OK %" PRIu64 " + refused %" PRIu64
+	       " + no answer in time %" PRIu64 " + ended here %" PRIu64 "; unaccounted %" PRIu64 "\n",
 		replay->sent, replay->ok, replay->refused, replay->deadlines, replay->other,
 		unaccounted(replay));
 	if (replay->sent < replay->total)
@@ -274,10 +277,11 @@ static json_t *json_of_cells(const struct replay *replay)
 			if (cell->count == 0)
 				continue;
 			json_array_append_new(results,
-				json_pack("{s:s?, s:s?, s:I, s:s?}", "kind", spotlane_kind_name(kind), "reason",
-					reason ? spotlane_reason_name(reason) : NULL, "messages",
+				json_pack("{s:s?, s:s?, s:I, s:s?, s:o?}", "kind", spotlane_kind_name(kind),
+					"reason", reason ? spotlane_reason_name(reason) : NULL, "messages",
 					(json_int_t)cell->count, "example",
-					cell->example[0] ? cell->example : NULL));
+					cell->example[0] ? cell->example : NULL, "refusal",
+					cell->refusal.limit ? json_of_refusal(&cell->refusal) : NULL));
 		}
 	}
 	return results;
