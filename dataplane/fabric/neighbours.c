@@ -13,11 +13,11 @@ static void entry_write(
 	uint32_t s = atomic_load_explicit(&bucket->sequence, memory_order_relaxed);
 	struct neighbour_entry *e = &bucket->entries[way];
 	atomic_store_explicit(&bucket->sequence, s + 1, memory_order_relaxed);
-	// A reader that sees any of the following stores sees the odd sequence too.
-	atomic_thread_fence(memory_order_release);
-	atomic_store_explicit(&e->ip[0], ip[0], memory_order_relaxed);
-	atomic_store_explicit(&e->ip[1], ip[1], memory_order_relaxed);
-	atomic_store_explicit(&e->mac, mac, memory_order_relaxed);
+	// Release: a reader that sees any of the following stores sees the odd sequence too.
+	// (A fence would say the same, but ThreadSanitizer does not know fences.)
+	atomic_store_explicit(&e->ip[0], ip[0], memory_order_release);
+	atomic_store_explicit(&e->ip[1], ip[1], memory_order_release);
+	atomic_store_explicit(&e->mac, mac, memory_order_release);
 	atomic_store_explicit(&bucket->sequence, s + 2, memory_order_release);
 }
 

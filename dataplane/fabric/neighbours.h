@@ -57,17 +57,17 @@ static inline bool neighbours_lookup(
 	const struct neighbour_bucket *bucket = &table->buckets[neighbours_bucket_of(table, key)];
 	for (uint32_t try = 0; try < NEIGHBOUR_TRIES; try++) {
 		uint64_t mac = 0;
-		// Partner: the release stores in bucket_write.
+		// Partner: the last store of entry_write.
 		uint32_t before = atomic_load_explicit(&bucket->sequence, memory_order_acquire);
 		for (uint32_t way = 0; way < NEIGHBOUR_WAYS; way++) {
 			const struct neighbour_entry *e = &bucket->entries[way];
-			uint64_t m = atomic_load_explicit(&e->mac, memory_order_relaxed);
-			if (atomic_load_explicit(&e->ip[0], memory_order_relaxed) == key[0] &&
-				atomic_load_explicit(&e->ip[1], memory_order_relaxed) == key[1] &&
+			// Acquire: whoever sees a new field also sees the odd sequence below.
+			uint64_t m = atomic_load_explicit(&e->mac, memory_order_acquire);
+			if (atomic_load_explicit(&e->ip[0], memory_order_acquire) == key[0] &&
+				atomic_load_explicit(&e->ip[1], memory_order_acquire) == key[1] &&
 				(m & NEIGHBOUR_USED) != 0)
 				mac = m;
 		}
-		atomic_thread_fence(memory_order_acquire);
 		if (atomic_load_explicit(&bucket->sequence, memory_order_relaxed) != before ||
 			(before & 1) != 0)
 			continue;
