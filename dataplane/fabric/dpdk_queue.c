@@ -56,7 +56,8 @@ static bool way_find(struct dpdk_queue *q, const struct frame *frame, uint8_t ou
 static int source_find(const struct dpdk_queue *q, const struct peer *peer)
 {
 	if (LIKELY(peer->flags != 0 && peer->flags <= q->site.address_count) &&
-		peer_ip_is_v4(q->site.ips[peer->flags - 1]) == peer_ip_is_v4(peer->ip))
+		packet_ip_is_v4(q->site.ips[peer->flags - 1]) ==
+			packet_ip_is_v4(packet_ip_load(peer->ip)))
 		return peer->flags - 1;
 	return dp_net_source_for(q->identity, peer->ip);
 }
@@ -78,7 +79,8 @@ static bool frame_prepare(struct dpdk_queue *q, struct frame *frame)
 		return false;
 	}
 	CHECK(source >= 0);
-	uint32_t header_bytes = packet_header_bytes(&q->site, peer_ip_is_v4(frame->peer.ip));
+	uint32_t header_bytes = packet_header_bytes(
+		&q->site, packet_ip_is_v4(packet_ip_load(frame->peer.ip)));
 	size_t payload_at = (size_t)(frame->data - (uint8_t *)m->buf_addr);
 	CHECK(payload_at >= header_bytes && payload_at + frame->bytes <= m->buf_len);
 	packet_write(&q->site, frame->data, frame->bytes, &frame->peer, (uint32_t)source, mac);
@@ -215,7 +217,7 @@ static bool frame_take(struct dpdk_queue *q, struct rte_mbuf *m, struct frame *o
 		m = mended;
 	}
 	uint8_t *data = rte_pktmbuf_mtod(m, uint8_t *);
-	enum packet_verdict verdict = packet_read(&q->site, data, m->data_len, &packet);
+	enum packet_verdict verdict = packet_read(&q->site, data, m->data_len, &packet, &out->peer);
 	if (UNLIKELY(verdict != PACKET_OURS)) {
 		frame_turn_away(q, m, verdict);
 		rte_pktmbuf_free(m);
@@ -225,7 +227,6 @@ static bool frame_take(struct dpdk_queue *q, struct rte_mbuf *m, struct frame *o
 	out->bytes = packet.payload_bytes;
 	out->room = m->buf_len - m->data_off - packet.header_bytes;
 	out->handle = m;
-	out->peer = packet.peer;
 	out->received = true;
 	q->base.stats.rx_bytes += packet.payload_bytes;
 	return true;

@@ -14,5 +14,5 @@ void packet_site_init(struct packet_site *site, const struct dp_net_identity *id
 	site->fabric = fabric;
 	site->address_count = identity->address_count;
 	for (uint32_t i = 0; i < identity->address_count; i++)
-		memcpy(site->ips[i], identity->addresses[i].ip, 16);
+		site->ips[i] = packet_ip_load(identity->addresses[i].ip);
 }

@@ -63,15 +63,23 @@ static void sample_make(struct sample *s, enum family family, uint16_t vlan, uin
 	packet_write(&from, s->data + header_bytes, payload_bytes, &to, family, identity.mac);
 }
 
+struct taken {
+	uint32_t header_bytes, payload_bytes;
+	struct peer peer;
+};
+
 // Reads from a buffer of exactly this size.
-static enum packet_verdict read_exact(const uint8_t *data, uint32_t bytes, struct packet *out)
+static enum packet_verdict read_exact(const uint8_t *data, uint32_t bytes, struct taken *out)
 {
 	uint8_t *exact = malloc(bytes != 0 ? bytes : 1);
 	assert_non_null(exact);
 	memcpy(exact, data, bytes);
+	struct packet packet = {0, 0};
 	enum packet_verdict verdict =
-		packet_read(&site, bytes != 0 ? exact : exact + 1, bytes, out);
+		packet_read(&site, bytes != 0 ? exact : exact + 1, bytes, &packet, &out->peer);
 	free(exact);
+	out->header_bytes = packet.header_bytes;
+	out->payload_bytes = packet.payload_bytes;
 	return verdict;
 }
 
@@ -90,7 +98,7 @@ static void x__a_good_frame_is_taken_apart(void **state)
 	for (uint32_t family = V4; family <= V6; family++) {
 		for (uint32_t payload = 0; payload <= 1400; payload += payload < 70 ? 1 : 133) {
 			struct sample s;
-			struct packet p;
+			struct taken p;
 			sample_make(&s, family, 0, payload);
 			assert_int_equal(read_exact(s.data, s.bytes, &p), PACKET_OURS);
 			assert_int_equal(p.header_bytes, s.bytes - payload);
@@ -109,7 +117,7 @@ static void I20__every_truncation_is_refused(void **state)
 	(void)state;
 	for (uint32_t family = V4; family <= V6; family++) {
 		struct sample s;
-		struct packet p;
+		struct taken p;
 		sample_make(&s, family, 0, 20);
 		for (uint32_t bytes = 0; bytes < s.bytes; bytes++)
 			assert_int_equal(read_exact(s.data, bytes, &p), PACKET_MALFORMED);
@@ -180,7 +188,7 @@ static void I20__damaged_headers_are_refused_by_kind(void **state)
 	for (uint32_t i = 0; i < ARRAY_COUNT(damages); i++) {
 		const struct damage *d = &damages[i];
 		struct sample s;
-		struct packet p;
+		struct taken p;
 		sample_make(&s, d->family, 0, 20);
 		uint32_t base = d->where == IN_LINK ? 0 : d->where == IN_IP ? s.ip_at : s.udp_at;
 		s.data[base + d->at] = d->value;
@@ -197,7 +205,7 @@ static void x__link_padding_is_not_payload(void **state)
 	(void)state;
 	for (uint32_t family = V4; family <= V6; family++) {
 		struct sample s;
-		struct packet p;
+		struct taken p;
 		sample_make(&s, family, 0, 3);
 		memset(s.data + s.bytes, 0xaa, 40);
 		assert_int_equal(read_exact(s.data, s.bytes + 40, &p), PACKET_OURS);
@@ -209,7 +217,7 @@ static void x__ipv4_options_are_stepped_over(void **state)
 {
 	(void)state;
 	struct sample s;
-	struct packet p;
+	struct taken p;
 	sample_make(&s, V4, 0, 20);
 	memmove(s.data + s.udp_at + 8, s.data + s.udp_at, s.bytes - s.udp_at);
 	memset(s.data + s.udp_at, 1, 8); // no-operation
@@ -228,7 +236,7 @@ static void x__missing_checksums(void **state)
 {
 	(void)state;
 	struct sample s;
-	struct packet p;
+	struct taken p;
 	sample_make(&s, V4, 0, 20);
 	memset(s.data + s.udp_at + 6, 0, 2);
 	assert_int_equal(read_exact(s.data, s.bytes, &p), PACKET_OURS);
@@ -243,7 +251,7 @@ static void P3__unfinished_checksums_are_told_apart(void **state)
 	(void)state;
 	for (uint32_t family = V4; family <= V6; family++) {
 		struct sample s;
-		struct packet p;
+		struct taken p;
 		sample_make(&s, family, 0, 20);
 		uint32_t ip_bytes = family == V4 ? 4 : 16, at = family == V4 ? 12 : 8;
 		uint16_t half = inet_fold(inet_pseudo_sum(
@@ -269,7 +277,7 @@ static void x__only_our_vlan_is_heard(void **state)
 	};
 	for (uint32_t i = 0; i < ARRAY_COUNT(cases); i++) {
 		struct sample s;
-		struct packet p;
+		struct taken p;
 		site.vlan = cases[i].ours;
 		sample_make(&s, V4, cases[i].theirs, 20);
 		assert_int_equal(read_exact(s.data, s.bytes, &p), cases[i].expected);
@@ -290,7 +298,7 @@ static void I20__a_mapped_source_in_ipv6_is_refused(void **state)
 {
 	(void)state;
 	struct sample s;
-	struct packet p;
+	struct taken p;
 	sample_make(&s, V6, 0, 20);
 	peer_ip_from_v4(s.data + s.ip_at + 8, (const uint8_t[4]){10, 0, 0, 9});
 	assert_int_equal(read_exact(s.data, s.bytes, &p), PACKET_MALFORMED);
@@ -301,7 +309,7 @@ static void x__a_reply_goes_back_the_way_it_came(void **state)
 	(void)state;
 	for (uint32_t family = V4; family <= V6; family++) {
 		struct sample s;
-		struct packet p;
+		struct taken p;
 		sample_make(&s, family, 0, 31);
 		assert_int_equal(read_exact(s.data, s.bytes, &p), PACKET_OURS);
 		packet_write(&site, s.data + p.header_bytes, 40, &p.peer, p.peer.flags - 1u,
@@ -357,7 +365,7 @@ static void I20__random_bytes_never_pass(void **state)
 	rng_seed(&rng, 11);
 	for (uint32_t round = 0; round < 200000; round++) {
 		struct sample s;
-		struct packet p;
+		struct taken p;
 		uint32_t bytes = (uint32_t)rng_below(&rng, sizeof(data));
 		sample_make(&s, round % 2, 0, 20);
 		for (uint32_t i = 0; i < bytes; i++)

@@ -46,9 +46,16 @@ static inline uint64_t inet_sum(const uint8_t *data, uint32_t bytes, uint64_t su
 		memcpy(&w, data + (size_t)i * 4, 4);
 		sum += w;
 	}
-	uint32_t rest = 0;
-	memcpy(&rest, data + (size_t)words * 4, bytes % 4);
-	return sum + rest;
+	data += (size_t)words * 4;
+	if (bytes & 2) {
+		uint16_t half;
+		memcpy(&half, data, 2);
+		sum += half;
+		data += 2;
+	}
+	if (bytes & 1)
+		sum += htons((uint16_t)(data[0] << 8));
+	return sum;
 }
 
 static inline uint16_t inet_fold(uint64_t sum)
