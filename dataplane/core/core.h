@@ -91,7 +91,8 @@ struct dp_worker {
 	uint64_t session_counter;
 	struct dp_spot *ready_head, *ready_tail;
 	uint32_t ready_count;
-	bool pressure; // P4, once a loop turn
+	uint64_t pressure_next_ns;
+	bool pressure; // P4
 	bool cross_dirty;
 	struct worker_queue *queues[DP_QUEUES_MAX];
 

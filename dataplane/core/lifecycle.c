@@ -36,7 +36,6 @@ static void construct(struct dp_worker *w, struct command *command)
 {
 	struct dp_spot *spot = command->spot;
 	CHECK(spot_state(spot) == SPOT_NEW);
-	turn_clock(w);
 	w->timed_spot = spot;
 	turn_mark(w, spot);
 	spot->gate = GATE_RUNNING;

@@ -58,14 +58,15 @@ static void run_one(struct dp_worker *w, struct dp_spot *spot)
 // The budget of the type also bounds the batch.
 static void run_batch(struct dp_worker *w, struct dp_spot *spot)
 {
-	uint64_t start = turn_clock(w);
+	uint64_t start = w->last_ticks;
 	uint64_t budget = spot->type->turn_budget_ticks;
 	if (spot->close_self == CLOSE_WISHED)
 		lifecycle_tell_close_self(w, spot);
 	// A Spot may be here for nothing: a message came, and its gate is kept by a turn that waits.
 	while (has_work(spot) && spot->close_self != CLOSE_WISHED) {
 		run_one(w, spot);
-		if (w->last_ticks - start >= budget)
+		// One reading ends this turn and starts the next, here or in another Spot.
+		if (turn_clock(w) - start >= budget)
 			break;
 	}
 }
@@ -89,6 +90,5 @@ bool scheduler_run(struct dp_worker *w)
 		if (w->last_ticks - start >= pass_ticks)
 			break;
 	}
-	turn_clock(w);
 	return true;
 }

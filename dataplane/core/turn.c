@@ -262,7 +262,6 @@ void turn_queued(struct dp_worker *w, struct dp_spot *spot, struct item *item)
 		turn_resume(w, spot, item);
 		return;
 	}
-	turn_clock(w);
 	struct result no = may_start(w, spot, item);
 	if (UNLIKELY(no.kind != 0)) {
 		if (item->env.explain != NULL)
@@ -293,7 +292,6 @@ void turn_resume(struct dp_worker *w, struct dp_spot *spot, struct item *item)
 		.content = answer->env.content,
 		.payload = {answer->env.payload, answer->env.payload_bytes}};
 	struct turn_event event = {.answer = &given, .call = {answer->call}};
-	turn_clock(w);
 	spot->waiting = NULL;
 	spot->running_since_boot_ns = 0;
 	begin(w, spot, &item->env, item, NULL);

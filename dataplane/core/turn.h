@@ -15,6 +15,7 @@ struct dp_worker;
 
 // Reads the tick clock and ends the account of the turn before, if any.
 uint64_t turn_clock(struct dp_worker *w);
+// The scheduler reads the clock before each of the next two.
 // An item taken from the application lane: a message, or a yielded turn whose call ended.
 void turn_queued(struct dp_worker *w, struct dp_spot *spot, struct item *item);
 // A waiting turn with an answer.

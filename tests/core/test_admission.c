@@ -347,6 +347,7 @@ static void P4__replies_carry_the_pressure_signal_between_the_marks(void **state
 	static uint8_t payload[1024];
 	rig_spot(rig, "a", "plain", 0);
 	rig_spot(rig, "b", "plain", 0);
+	rig_spot(rig, "d", "plain", 0);
 	struct rig_message hold = rig_request("a", DO_ASK_HOLD, "b", 1);
 	rig->manual = true;
 	rig_send(rig, c, 0, &hold);
@@ -357,12 +358,21 @@ static void P4__replies_carry_the_pressure_signal_between_the_marks(void **state
 		rig_send(rig, c, 0, &m);
 	rig_settle(rig);
 	assert_int_equal(dp_process_bytes(rig->dp), 7 * 1024);
+	rig_pass(100000);
+	rig_settle(rig);
 	assert_true(dp_pressure(rig->dp));
-	struct rig_message other = rig_request("b", DO_NOTHING, "", 0);
-	(void)other;
+	struct rig_message other = rig_request("d", DO_NOTHING, "", 0);
+	rig_ask(rig, c, 0, &other, &r);
+	assert_true(r.h.flags & WIRE_FLAG_PRESSURE);
 	rig_pass(20000000000u);
 	rig_settle(rig);
+	rig_pass(100000);
+	rig_settle(rig);
 	assert_false(dp_pressure(rig->dp));
+	while (rig_receive(rig, c, &r))
+		;
+	rig_ask(rig, c, 0, &other, &r);
+	assert_false(r.h.flags & WIRE_FLAG_PRESSURE);
 	rig_stop(rig);
 }
 
