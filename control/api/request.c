@@ -118,7 +118,8 @@ void api_fail(struct api_request *request, enum api_error code, json_t *detail, 
 void api_fail_result(struct api_request *request, struct result result, json_t *detail)
 {
 	const char *kind = result_kind_name(result.kind);
-	const char *reason = result_reason_name(result.reason);
+	const char *reason =
+		result.reason == REASON_NONE ? NULL : result_reason_name(result.reason);
 	const char *accepted = result_accepted_name(result.accepted);
 	char message[256];
 	enum api_error code = (enum api_error)(API_ERROR_OF_RESULT + result.kind);

@@ -106,7 +106,8 @@ json_t *view_event(const struct node_event *event)
 		json_object_set_new(json, "key", view_key(event->key));
 	if (event->result.kind != 0 && result_kind_name(event->result.kind) != NULL) {
 		json_object_set_new(json, "result", json_string(result_kind_name(event->result.kind)));
-		if (result_reason_name(event->result.reason) != NULL)
+		if (event->result.reason != REASON_NONE &&
+			result_reason_name(event->result.reason) != NULL)
 			json_object_set_new(
 				json, "reason", json_string(result_reason_name(event->result.reason)));
 	}

@@ -84,28 +84,50 @@ static void check_hugepages(json_t *findings, const struct config *config)
 			(unsigned long)limit.rlim_cur / 1024);
 }
 
+// A running primary process holds a lock on its `config` file.
+static bool prefix_in_use(const char *prefix)
+{
+	char path[320];
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	snprintf(path, sizeof path, "/var/run/dpdk/%.200s/config", prefix);
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return errno != ENOENT; // not ours to judge
+	bool used = fcntl(fd, F_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+	close(fd);
+	return used;
+}
+
+static void check_prefixes(json_t *findings)
+{
+	DIR *dir = opendir("/var/run/dpdk");
+	struct dirent *entry;
+	int stale = 0;
+	while (dir != NULL && (entry = readdir(dir)) != NULL && stale < 1000)
+		stale += entry->d_name[0] != '.' && !prefix_in_use(entry->d_name);
+	if (dir != NULL)
+		closedir(dir);
+	if (stale > 0)
+		add(findings, "warning", "left by DPDK processes that are gone",
+			"rm -r the folders in /var/run/dpdk whose `config` nobody has open (fuser)",
+			"%d stale DPDK prefixes in /var/run/dpdk", stale);
+}
+
 // Files of a process that is gone hold their pages until they are removed.
 static void check_leftovers(json_t *findings)
 {
-	static const char *const places[] = {"/dev/hugepages", "/var/run/dpdk"};
-	for (size_t i = 0; i < ARRAY_COUNT(places); i++) {
-		DIR *dir = opendir(places[i]);
-		struct dirent *entry;
-		int count = 0;
-		while (dir != NULL && (entry = readdir(dir)) != NULL && count < 1000) {
-			if (entry->d_name[0] == '.')
-				continue;
-			if (i == 1 || strstr(entry->d_name, "map_") != NULL)
-				count++;
-		}
-		if (dir != NULL)
-			closedir(dir);
-		if (count > 0)
-			add(findings, "warning", "if no DPDK process runs, these are leftovers and hold memory",
-				i == 0 ? "fuser /dev/hugepages/*map_*, then rm those nobody holds"
-				       : "rm -r the /var/run/dpdk/PREFIX that no process uses",
-				"%d DPDK entries in %s", count, places[i]);
-	}
+	DIR *dir = opendir("/dev/hugepages");
+	struct dirent *entry;
+	int maps = 0;
+	while (dir != NULL && (entry = readdir(dir)) != NULL && maps < 100000)
+		maps += strstr(entry->d_name, "map_") != NULL;
+	if (dir != NULL)
+		closedir(dir);
+	if (maps > 0)
+		add(findings, "warning", "where no process maps them they hold memory for nothing",
+			"fuser /dev/hugepages/*map_*, then rm those that nobody holds",
+			"%d hugepage files in /dev/hugepages", maps);
+	check_prefixes(findings);
 }
 
 // ---- cores ----

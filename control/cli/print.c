@@ -54,7 +54,7 @@ static void number_cell(const char *key, json_int_t value, char *out, size_t cap
 {
 	static const char *const bytes[] = {"B", "KiB", "MiB", "GiB", "TiB"};
 	static const char *const times[] = {"ns", "us", "ms", "s"};
-	if (ends_with(key, "bytes"))
+	if (ends_with(key, "bytes") || ends_with(key, "bytes_max"))
 		scaled((double)value, bytes, 1024, 4, out, capacity);
 	else if (ends_with(key, "_ns"))
 		scaled((double)value, times, 1000, 3, out, capacity);
@@ -84,7 +84,7 @@ static int width_of(const char *text)
 
 static void label_of(const char *key, char *out, size_t capacity)
 {
-	static const char *const units[] = {"_ns", "_bytes", "_ms"};
+	static const char *const units[] = {"_ns", "_ms"};
 	snprintf(out, capacity, "%s", key);
 	for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
 		if (ends_with(out, units[i]))
@@ -144,13 +144,30 @@ static void columns_find(struct table *t, json_t *rows)
 	}
 }
 
+// What people look for in a list of Spots; the rest is in `spot show` and --json.
+static bool spot_columns(struct table *t, json_t *rows)
+{
+	static const char *const listed[] = {"id", "kind", "type", "state", "home_worker",
+		"application.items", "application.bytes", "turns", "refused", "idle_ns", NULL};
+	static const char *const topped[] = {
+		"id", "items", "items_max", "bytes", "bytes_max", "home_worker", NULL};
+	json_t *first = json_array_get(rows, 0);
+	const char *const *names = json_object_get(first, "application") != NULL ? listed
+				   : json_object_get(first, "items_max") != NULL ? topped
+										 : NULL;
+	for (; names != NULL && *names != NULL; names++)
+		column_add(t, "", *names);
+	return t->count > 0;
+}
+
 static void table_print(json_t *rows, int indent)
 {
 	struct table t = {0};
 	size_t i;
 	json_t *row;
 	char text[CELL_BYTES];
-	columns_find(&t, rows);
+	if (!spot_columns(&t, rows))
+		columns_find(&t, rows);
 	for (int c = 0; c < t.count; c++) {
 		label_of(t.keys[c], text, sizeof text);
 		t.widths[c] = width_of(text);
@@ -231,6 +248,16 @@ void print_text(const struct cli *cli, json_t *result)
 	if (rows == NULL || !json_is_array(rows))
 		rows = json_object_get(result, "routes");
 	(void)cli;
+	// One worker alone is the total; several are shown one below the other.
+	json_t *workers = json_incref(json_object_get(result, "per_worker"));
+	json_object_del(result, "per_worker");
+	size_t i;
+	json_t *worker;
+	json_array_foreach(workers, i, worker) {
+		if (json_array_size(workers) > 1)
+			object_print(worker, 0);
+	}
+	json_decref(workers);
 	if (text != NULL) { // a configuration, to be read as it is
 		fputs(text, stdout);
 		if (eal != NULL)
