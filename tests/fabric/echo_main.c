@@ -102,6 +102,9 @@ static bool option_take(struct options *o, int option)
 	case 'H':
 		o->eal.pages = FABRIC_DPDK_PAGES_AUTO;
 		return true;
+	case 'w':
+		o->port.workers = (uint16_t)atoi(optarg);
+		return o->port.workers > 0 && o->port.workers <= 16;
 	case 's':
 		o->swap = true;
 		return true;
@@ -119,7 +122,7 @@ static bool options_parse(struct options *o, int argc, char **argv)
 		{"address", 1, NULL, 'a'}, {"gateway", 1, NULL, 'g'}, {"port", 1, NULL, 'p'},
 		{"vlan", 1, NULL, 'l'}, {"mtu", 1, NULL, 'm'}, {"file-prefix", 1, NULL, 'f'},
 		{"hugepages", 0, NULL, 'H'}, {"swap", 0, NULL, 's'}, {"reply-bytes", 1, NULL, 'r'},
-		{0}};
+		{"workers", 1, NULL, 'w'}, {0}};
 	int option;
 	*o = (struct options){.eal = {.pages = FABRIC_DPDK_PAGES_NONE,
 				      .memory_mib = 128,
@@ -132,7 +135,8 @@ static bool options_parse(struct options *o, int argc, char **argv)
 	if (o->iface != NULL) {
 		uint16_t mtu = o->port.identity.mtu != 0 ? o->port.identity.mtu : 1500;
 		if (!fabric_dpdk_vdev_af_packet(
-			    "net_af_packet0", o->iface, mtu, 1, o->vdev, sizeof(o->vdev)))
+			    "net_af_packet0", o->iface, mtu, o->port.workers, o->vdev,
+			    sizeof(o->vdev)))
 			return false;
 		o->eal.vdevs[o->eal.vdev_count++] = o->vdev;
 	}
@@ -140,10 +144,22 @@ static bool options_parse(struct options *o, int argc, char **argv)
 	return o->eal.vdev_count == 1 && o->port.identity.address_count > 0;
 }
 
+// Plain sums: the struct holds nothing but counters.
+static struct fabric_queue_stats stats_of_all(struct fabric_dpdk_port *port)
+{
+	struct fabric_queue_stats sum = {0};
+	for (uint16_t w = 0; w < fabric_dpdk_port_queue_count(port); w++) {
+		const struct fabric_queue_stats *one =
+			&fabric_base(fabric_dpdk_port_queue(port, w))->stats;
+		for (size_t i = 0; i < sizeof(sum) / sizeof(uint64_t); i++)
+			((uint64_t *)&sum)[i] += ((const uint64_t *)one)[i];
+	}
+	return sum;
+}
+
 static void show(struct fabric_dpdk_port *port, const struct net_port *net)
 {
-	const struct fabric_queue_stats *s =
-		&fabric_base(fabric_dpdk_port_queue(port, 0))->stats;
+	const struct fabric_queue_stats sum = stats_of_all(port), *s = &sum;
 	const struct net_counters *c = net_port_counters(net);
 #define SHOW(from, name) printf("\"" #name "\":%llu,", (unsigned long long)(from)->name)
 	printf("{");
@@ -164,6 +180,12 @@ static void show(struct fabric_dpdk_port *port, const struct net_port *net)
 	SHOW(c, announced);
 	SHOW(c, asked);
 #undef SHOW
+	printf("\"queues\":[");
+	for (uint16_t w = 0; w < fabric_dpdk_port_queue_count(port); w++)
+		printf("%s%llu", w > 0 ? "," : "",
+			(unsigned long long)fabric_base(fabric_dpdk_port_queue(port, w))
+				->stats.rx_frames);
+	printf("],");
 	printf("\"learned\":%llu}\n", (unsigned long long)c->learned);
 	fflush(stdout);
 }
@@ -185,12 +207,15 @@ static uint32_t turn(const struct options *o, struct fabric_queue *q)
 static void run(const struct options *o, struct fabric_dpdk_port *port, struct net_port *net)
 {
 	static const struct timespec nap = {0, 50000};
-	struct fabric_queue *q = fabric_dpdk_port_queue(port, 0);
 	struct clock *clock = clock_system();
 	uint64_t next_ns = 0;
 	uint32_t idle = 0;
 	while (!stopping) {
-		idle = turn(o, q) > 0 ? 0 : idle + 1;
+		uint32_t n = 0;
+		// One thread plays all workers in turn.
+		for (uint16_t w = 0; w < fabric_dpdk_port_queue_count(port); w++)
+			n += turn(o, fabric_dpdk_port_queue(port, w));
+		idle = n > 0 ? 0 : idle + 1;
 		if (showing) {
 			showing = 0;
 			show(port, net);
@@ -217,7 +242,7 @@ int main(int argc, char **argv)
 	if (!options_parse(&o, argc, argv)) {
 		fprintf(stderr, "usage: echo_main (--iface IF | --vdev STRING) --address IP/BITS… "
 				"[--port N] [--gateway IP] [--vlan N] [--mtu N] [--file-prefix P] "
-				"[--hugepages] [--swap] [--reply-bytes N]\n");
+				"[--hugepages] [--swap] [--reply-bytes N] [--workers N]\n");
 		return 2;
 	}
 	if (!fabric_dpdk_start(&o.eal, &eal, &why) ||

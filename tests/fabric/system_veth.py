@@ -289,6 +289,41 @@ def x__a_gateway_is_found(net):
     check(counters["asked"] >= 2 and counters["learned"] >= 2, str(counters))
 
 
+def x__two_queues_share_the_clients(net):
+    net.addresses()
+    net.start("--workers", "2")
+    for _ in range(64):
+        with net.udp(socket.AF_INET) as s:
+            s.sendto(b"who", (V4, PORT))
+            check(s.recv(100) == b"who", "changed")
+    ping(net, socket.AF_INET, V4, 8, 56)  # echo requests may come in on either
+    ping(net, socket.AF_INET6, V6, 2, 56)
+    counters = net.stop()
+    check(len(counters["queues"]) == 2 and min(counters["queues"]) > 0, str(counters))
+    check(counters["rx_frames"] == counters["tx_frames"] == 64, str(counters))
+
+
+# Takes the fan-out id that the driver will choose, for another device, then becomes the node.
+COLLIDE = """
+import os, socket, sys
+index = socket.if_nametoindex("d0")
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+s.bind(("lo", 0))
+s.setsockopt(263, 18, (os.getpid() ^ index) & 0xffff)
+os.set_inheritable(s.fileno(), True)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def FC127__a_fan_out_collision_is_explained(net):
+    run("ip", "-n", net.node, "link", "set", "lo", "up")
+    done = run("ip", "netns", "exec", net.node, sys.executable, "-c", COLLIDE, ECHO, "--iface", "d0",
+               "--address", V4 + "/24", "--file-prefix", f"spotlane-f{os.getpid()}", may_fail=True)
+    last = done.stdout.strip().splitlines()[-1]
+    check(done.returncode == 1, f"exit code {done.returncode}: {last}")
+    check("did not come up" in last and "PACKET_FANOUT" in last, last)
+
+
 def x__a_deleted_interface_is_survived(net):
     net.addresses()
     net.start()
@@ -334,6 +369,7 @@ def main():
         (P3__unfinished_checksums_are_counted_with_a_hint, {"checksums": True}),
         (P3__what_the_kernel_reassembled_is_not_lost_silently, {}),
         (x__jumbo_frames, {"mtu": 9000}), (x__a_gateway_is_found, {}),
+        (x__two_queues_share_the_clients, {}), (FC127__a_fan_out_collision_is_explained, {}),
         (x__a_deleted_interface_is_survived, {}), (FC127__a_missing_interface_is_explained, {}),
         (FC122__missing_privileges_are_explained, {}),
     ]
