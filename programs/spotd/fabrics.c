@@ -316,6 +316,10 @@ void fabrics_stats(
 	emit(to, "tx_full", s->tx_full);
 	emit(to, "tx_no_neighbour", s->tx_no_neighbour);
 	emit(to, "tx_too_large", s->tx_too_large);
+	emit(to, "rx_fragments", s->rx_fragments);
+	emit(to, "rx_checksum_bad", s->rx_checksum_bad);
+	emit(to, "rx_checksum_unfinished", s->rx_checksum_unfinished);
+	emit(to, "control_refused", s->control_refused);
 }
 
 const char *fabrics_dpdk_version(void)
