@@ -135,6 +135,7 @@ void lifecycle_try_close(struct dp_worker *w, struct dp_spot *spot)
 	spot->closing = NULL;
 	unlink_closing(w, command);
 	give_up_place(command);
+	// Told at the end of this loop turn: until then the Spot's memory stays.
 	struct dp_fact *fact = fact_of(w, command, DP_FACT_CLOSED);
 	fact->as.closed.spot = spot;
 	fact->as.closed.callback_failed = failed;
@@ -144,11 +145,14 @@ void lifecycle_try_close(struct dp_worker *w, struct dp_spot *spot)
 bool lifecycle_tick(struct dp_worker *w)
 {
 	struct command *next;
-	bool any = w->closing != NULL;
+	bool any = false;
 	for (struct command *c = w->closing; c != NULL; c = next) {
+		struct dp_spot *spot = c->spot;
 		next = c->next_closing;
-		if (c->spot->readiness == SPOT_IDLE)
-			lifecycle_try_close(w, c->spot);
+		if (spot->readiness != SPOT_IDLE)
+			continue;
+		lifecycle_try_close(w, spot);
+		any |= spot->closing == NULL;
 	}
 	return any;
 }
