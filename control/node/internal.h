@@ -7,7 +7,8 @@
 //
 //   node.c      life of the node, step, status, events
 //   lease.c     join, renewal, watch of a former run, release of its rows
-//   entry.c     entries: the machine's events and effects
+//   entry.c     entries: the machine's events, timers, places
+//   effects.c   the machine's effects
 //   resolve.c   what a stored row means for those who wait
 //   waiter.c    who waits, and their ends
 //   drain.c     stop, forced ends
@@ -169,6 +170,12 @@ void entry_generations_arrived(struct node *n);
 void entry_close_begin(struct node *n, struct dp_spot *spot, uint8_t reason);
 void entry_serve(struct node *n, struct entry *e);
 void entry_free_all(struct node *n);
+void entry_clear_creation(struct node *n, struct entry *e); // gives place and reservation back
+void entry_store_failed(struct node *n, struct entry *e, enum store_outcome outcome);
+void entry_effect(struct node *n, struct entry *e, enum activation_effect_bit effect);
+void entry_list_push(struct entry_list *l, struct entry *e);
+void entry_list_remove(struct entry_list *l, struct entry *e);
+struct entry *entry_list_pop(struct entry_list *l);
 
 // ---- resolve.c ----
 void resolve_row_read(struct node *n, struct entry *e);
