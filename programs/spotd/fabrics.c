@@ -304,6 +304,10 @@ void fabrics_stats(
 	if (queue == NULL)
 		return;
 	const struct fabric_queue_stats *s = &fabric_base(queue)->stats;
+	// What the driver counts it counts per port: shown with the first worker.
+	struct fabric_dpdk_driver driver = {0};
+	if (f->entries[index].dpdk != NULL && worker == 0)
+		fabric_dpdk_port_driver(f->entries[index].dpdk, &driver);
 	emit(to, "rx_frames", s->rx_frames);
 	emit(to, "rx_bytes", s->rx_bytes);
 	emit(to, "tx_frames", s->tx_frames);
@@ -311,8 +315,8 @@ void fabrics_stats(
 	emit(to, "rx_other", s->rx_other);
 	emit(to, "rx_malformed", s->rx_malformed);
 	emit(to, "rx_wrong_port", s->rx_wrong_port);
-	emit(to, "rx_missed", s->rx_missed);
-	emit(to, "rx_no_buffer", s->rx_no_buffer);
+	emit(to, "rx_missed", s->rx_missed + driver.missed);
+	emit(to, "rx_no_buffer", s->rx_no_buffer + driver.no_buffer);
 	emit(to, "tx_full", s->tx_full);
 	emit(to, "tx_no_neighbour", s->tx_no_neighbour);
 	emit(to, "tx_too_large", s->tx_too_large);
