@@ -62,25 +62,32 @@ class Run:
             state_module.end(old.get("processes", []), 5)
             hugepages.give_back(old.get("hugepages_added", 0))
             self.state.remove()
-        for name in ("control.sock",):
-            try:
-                os.unlink(os.path.join(self.folder, name))
-            except FileNotFoundError:
-                pass
+        self.remove_rest()
         self.state.update()
+
+    def remove_rest(self):
+        """What the node may leave in its folder and nobody needs: state and logs stay."""
+        shutil.rmtree(os.path.join(self.folder, "dpdk"), ignore_errors=True)
+        try:
+            os.unlink(os.path.join(self.folder, "control.sock"))
+        except FileNotFoundError:
+            pass
 
     def choose_fabric(self):
         """dpdk with root's or a user's namespaces, or udp; says what was chosen and what it costs."""
         wanted = self.options.fabric
         kind = None if wanted == "udp" else network.possible()
+        if kind and not network.ring_frames(kind):
+            say("this user may lock too little memory for a DPDK port (ulimit -l)")
+            kind = None
         if wanted == "dpdk" and kind is None:
             raise RunError("--fabric=dpdk: network namespaces can be made neither as this user nor in "
-                           "a user namespace (root, or unprivileged user namespaces, are needed)")
+                           "a user namespace with enough locked memory (root, or both, are needed)")
         if kind == "root":
             say("fabric: DPDK (af_packet on a veth pair between two network namespaces)")
         elif kind == "user":
-            say("fabric: DPDK (af_packet) inside a user namespace: as above, without hugepages "
-                "(a few ns more per message)")
+            say("fabric: DPDK (af_packet) inside a user namespace, without hugepages (a few ns more per "
+                f"message) and with rings of {network.ring_frames(kind)} frames (bursts are lost sooner)")
         else:
             say("fabric: kernel UDP sockets on loopback only: no DPDK port, a system call per burst, "
                 "no client namespace" + ("" if wanted == "udp" else
@@ -108,7 +115,7 @@ class Run:
             self.network = network.Network(kind, self.state)
         modules = node_module.copy_modules(self.folder, self.options.module)
         config = node_module.write_config(self.folder, self.options.name, port, modules,
-                                          kind is not None, huge)
+                                          network.ring_frames(kind) if kind else 0, huge)
         enter = self.network.enter(self.network.node) if kind else []
         self.node = node_module.Node(self.folder, config, enter, self.listener)
         self.state.add_process(self.node.child.pid)
@@ -162,6 +169,7 @@ class Run:
         if self.listener:
             self.listener.close()
         hugepages.give_back(self.state.values.get("hugepages_added", 0))
+        self.remove_rest()
         self.state.remove()
         self.lock.release()
         return code
@@ -188,6 +196,7 @@ def status_line(status, rate):
 def run(arguments):
     options = run_options(arguments)
     work, code = Run(options), 0
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.default_int_handler)
     try:

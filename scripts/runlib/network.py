@@ -8,11 +8,13 @@
 The namespaces have no names: they end with their processes, also when this one is killed.
 """
 import ctypes
+import resource
 import signal
 import subprocess
 
 NODE_ADDRESS, NODE_ADDRESS6 = "10.99.0.1", "fd99::1"
 NODE_PORT = 7700
+FRAME_BYTES = 2048
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -37,6 +39,17 @@ def possible():
     if quiet(["unshare", "-Urn"] + probe).returncode == 0:
         return "user"
     return None
+
+
+def ring_frames(kind):
+    """Slots of af_packet's two rings: they are locked memory, which a user has little of. 0: too little."""
+    frames = 4096
+    if kind != "user":
+        return frames
+    limit = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    while limit != resource.RLIM_INFINITY and 2 * frames * FRAME_BYTES > limit * 3 // 4:
+        frames //= 2
+    return frames if frames >= 256 else 0
 
 
 class Network:

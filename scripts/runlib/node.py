@@ -53,17 +53,20 @@ def copy_modules(folder, extra):
     return copied
 
 
-def write_config(folder, name, port, modules, with_dpdk, huge):
-    """node.yaml. Strings go out as JSON, which YAML reads as quoted text."""
+def write_config(folder, name, port, modules, frames, huge):
+    """node.yaml; frames: of the DPDK port's rings, 0 = no such port. Strings go out as JSON, which
+    YAML reads as quoted text."""
     text = json.dumps
     lines = ["# Written by scripts/run.", "node:", f"  id: {text(name)}", f"  entry_type: {text('lobby')}",
              "insecure: true", "workers:", "  count: 1", "  idle: adaptive", "fabrics:"]
-    if with_dpdk:
-        lines += ["  - kind: dpdk", "    name: veth", "    iface: spn0",
+    if frames:
+        device = (f"net_af_packet0,iface=spn0,framesz={network.FRAME_BYTES},blocksz=4096,"
+                  f"framecnt={frames}")
+        lines += ["  - kind: dpdk", "    name: veth", f"    vdev: {text(device)}",
                   f"    addresses: [{text(network.NODE_ADDRESS + '/24')}, {text(network.NODE_ADDRESS6 + '/64')}]",
                   f"    port: {network.NODE_PORT}"]
     lines += ["  - kind: udp", "    name: loopback", f"    listen: {text(f'127.0.0.1:{port}')}"]
-    if with_dpdk:
+    if frames:
         lines += ["eal:", f"  hugepages: {text('yes' if huge else 'no')}", f"  memory: {MEMORY_MIB}MiB",
                   f"  file_prefix: {text(f'spotlane-{name}-{os.getpid()}')}"]
     lines += ["store:", "  kind: sqlite", f"  path: {text(os.path.join(folder, 'store.db'))}",
@@ -86,10 +89,12 @@ class Node:
         hand_over = f"exec 3<&{number}; " + (f"exec {number}<&-; " if number != 3 else "") \
             + 'export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@"'
         command = ["bash", "-c", hand_over, "spotd"]
+        # EAL keeps a folder per process; in ours it goes when we go.
+        env = dict(os.environ, RUNTIME_DIRECTORY=folder)
         with open(self.output, "wb") as out:
             self.child = subprocess.Popen(
                 command + enter + [SPOTD, "--config", config], stdin=subprocess.DEVNULL, stdout=out,
-                stderr=subprocess.STDOUT, pass_fds=(listener.fileno(),), start_new_session=True,
+                stderr=subprocess.STDOUT, env=env, pass_fds=(number,), start_new_session=True,
                 preexec_fn=network.die_with_parent())
 
     def status(self):
