@@ -70,9 +70,9 @@ static int read_amount(const struct spotlane_message *m, uint64_t *out)
 	}
 	if (m->content != SPOTLANE_BYTES)
 		return read_decimal(m->payload, out);
-	if (m->payload.size != sizeof(*out))
+	if (m->payload.size < sizeof(*out))
 		return -1;
-	memcpy(out, m->payload.data, sizeof(*out)); // little-endian, as this machine
+	memcpy(out, m->payload.data, sizeof(*out)); // little-endian, as this machine; what follows is the caller's
 	return 0;
 }
 
@@ -108,7 +108,7 @@ static enum spotlane_outcome message(
 	if (m->type == COUNTER_ADD) {
 		if (read_amount(m, &amount) != 0) {
 			answer_error(turn, m, SPOTLANE_REJECTED,
-				"counter: add takes nothing, 8 bytes, or decimal digits");
+				"counter: add takes nothing, at least 8 bytes, or decimal digits");
 			return SPOTLANE_DONE;
 		}
 		c->value += amount;

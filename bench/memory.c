@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Frames in memory on one core: what the router itself costs, without any driver.
+#include <inttypes.h>
+#include <jemalloc/jemalloc.h>
+#include <sched.h>
+#include <stdio.h>
+
+#include "base/check.h"
+#include "base/mem.h"
+#include "bench_node.h"
+#include "load.h"
+#include "mill.h"
+#include "publish/publish.h"
+#include "scenario.h"
+#include "stats.h"
+#include "worker/worker.h"
+
+enum { ROUNDS = 256, BUILD_BURST = 1024, TURNS_MAX = 1 << 20 };
+
+struct memory_run {
+	const struct bench_options *options;
+	struct mill *mill;
+	struct load load;
+	struct bench_node node;
+};
+
+static size_t allocated_bytes(void)
+{
+	uint64_t epoch = 1;
+	size_t size = sizeof(epoch), bytes = 0;
+	mallctl("epoch", &epoch, &size, &epoch, sizeof(epoch));
+	size = sizeof(bytes);
+	mallctl("stats.allocated", &bytes, &size, NULL, 0);
+	return bytes;
+}
+
+static void pin_to(int cpu)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	sched_setaffinity(0, sizeof(set), &set);
+}
+
+// Looks at all answers; how many were right.
+static uint32_t take_answers(struct memory_run *r)
+{
+	uint32_t right = 0, bytes;
+	for (uint32_t i = 0; i < mill_answers(r->mill); i++) {
+		const uint8_t *payload = mill_answer(r->mill, i, &bytes);
+		right += load_reply(&r->load, payload, bytes);
+	}
+	return right;
+}
+
+// Both planes on this thread until `want` answers came.
+static bool run_until_answers(struct memory_run *r, uint32_t want)
+{
+	for (uint32_t turns = 0; turns < TURNS_MAX && mill_answers(r->mill) < want; turns++) {
+		dp_worker_turn(r->node.dp, 0);
+		publish_quiescent();
+		bench_node_step(&r->node);
+	}
+	return mill_answers(r->mill) >= want;
+}
+
+static bool say_hello(struct memory_run *r)
+{
+	uint32_t bytes;
+	mill_set_bytes(r->mill, 0, load_hello(&r->load, mill_payload(r->mill, 0)));
+	mill_load(r->mill, 1);
+	if (!run_until_answers(r, 1))
+		return false;
+	const uint8_t *payload = mill_answer(r->mill, 0, &bytes);
+	return load_take_challenge(&r->load, payload, bytes);
+}
+
+static bool build_spots(struct memory_run *r)
+{
+	for (uint32_t done = 0; done < r->options->spots;) {
+		uint32_t n = r->options->spots - done < BUILD_BURST ? r->options->spots - done : BUILD_BURST;
+		for (uint32_t i = 0; i < n; i++)
+			mill_set_bytes(r->mill, i,
+				load_build(&r->load, done + i, mill_payload(r->mill, i), MILL_ROOM_BYTES));
+		mill_load(r->mill, n);
+		if (!run_until_answers(r, n) || take_answers(r) != n)
+			return false;
+		done += n;
+	}
+	return true;
+}
+
+static void write_requests(struct memory_run *r)
+{
+	for (uint32_t i = 0; i < MILL_FRAMES; i++) {
+		load_request(&r->load, mill_payload(r->mill, i));
+		mill_set_bytes(r->mill, i, LOAD_FRAME_BYTES);
+	}
+	mill_load(r->mill, MILL_FRAMES);
+}
+
+// One round of the router: ns per message, or a negative number when an answer was wrong.
+static double time_router(struct memory_run *r)
+{
+	struct clock *clock = r->node.clock;
+	write_requests(r);
+	uint64_t start = clock_ticks(clock);
+	while (mill_left(r->mill) > 0) {
+		dp_worker_turn(r->node.dp, 0);
+		publish_quiescent();
+	}
+	uint64_t ticks = clock_ticks(clock) - start;
+	if (!run_until_answers(r, MILL_FRAMES) || take_answers(r) != MILL_FRAMES)
+		return -1;
+	return (double)ticks * 1e9 / (double)clock->ticks_hz / MILL_FRAMES;
+}
+
+static double time_swap(struct memory_run *r)
+{
+	struct clock *clock = r->node.clock;
+	struct fabric_queue *queue = mill_queue(r->mill);
+	mill_load(r->mill, MILL_FRAMES); // the frames as the last round left them
+	uint64_t start = clock_ticks(clock);
+	while (mill_left(r->mill) > 0)
+		fabric_base(queue)->ops->swap(queue, FABRIC_BURST_MAX);
+	uint64_t ticks = clock_ticks(clock) - start;
+	return (double)ticks * 1e9 / (double)clock->ticks_hz / MILL_FRAMES;
+}
+
+static bool measure(struct memory_run *r, struct stats *router, struct stats *swap)
+{
+	for (uint32_t rep = 0; rep < r->options->repetitions; rep++) {
+		double router_ns = 0, swap_ns = 0;
+		for (uint32_t round = 0; round < ROUNDS; round++) {
+			double ns = time_router(r);
+			if (ns < 0)
+				return false;
+			router_ns += ns;
+			swap_ns += time_swap(r);
+			bench_node_step(&r->node);
+		}
+		stats_add(router, router_ns / ROUNDS);
+		stats_add(swap, swap_ns / ROUNDS);
+	}
+	return true;
+}
+
+static void report(struct memory_run *r, const struct stats *router, const struct stats *swap,
+	double spot_bytes)
+{
+	const struct bench_options *o = r->options;
+	double ns = stats_median(router);
+	printf("frames in memory, one core, %u Spots, uniform (seed %" PRIu64 "), %d-byte payload\n",
+		o->spots, o->seed, LOAD_PAYLOAD_BYTES);
+	printf("  router     %7.1f ns a message (%.1f .. %.1f), %.1f M messages/s\n", ns,
+		stats_min(router), stats_max(router), 1e3 / ns);
+	printf("  swap only  %7.1f ns a frame   (%.1f .. %.1f)\n", stats_median(swap), stats_min(swap),
+		stats_max(swap));
+	printf("  idle Spot  %7.1f bytes, all told (jemalloc's allocated bytes)\n", spot_bytes);
+	printf("  checked    %" PRIu64 " sent = %" PRIu64 " right + %" PRIu64 " wrong + %" PRIu64
+	       " refused + %" PRIu64 " missing\n",
+		r->load.counts.sent, r->load.counts.answered, r->load.counts.wrong,
+		r->load.counts.refused, load_in_flight(&r->load));
+	if (o->json == NULL)
+		return;
+	fprintf(o->json,
+		"{\"scenario\":\"memory\",\"spots\":%u,\"seed\":%" PRIu64 ",\"router_ns\":%.2f,"
+		"\"router_ns_min\":%.2f,\"router_ns_max\":%.2f,\"swap_ns\":%.2f,\"idle_spot_bytes\":%.1f,"
+		"\"sent\":%" PRIu64 ",\"right\":%" PRIu64 "}\n",
+		o->spots, o->seed, ns, stats_min(router), stats_max(router), stats_median(swap), spot_bytes,
+		r->load.counts.sent, r->load.counts.answered);
+}
+
+static int run_open(struct memory_run *r)
+{
+	struct stats router = {0}, swap = {0};
+	if (!bench_node_open(&r->node, r->options->spots, r->options->counter_module, mill_queue(r->mill)))
+		return BENCH_ENVIRONMENT;
+	publish_reader_enter();
+	pin_to(r->options->router_cpu);
+	for (uint32_t i = 0; i < TURNS_MAX && !bench_node_serving(&r->node); i++) {
+		dp_worker_turn(r->node.dp, 0);
+		publish_quiescent();
+		bench_node_step(&r->node);
+	}
+	size_t before = allocated_bytes();
+	bool right = say_hello(r) && build_spots(r);
+	double spot_bytes = (double)(allocated_bytes() - before) / r->options->spots;
+	right = right && measure(r, &router, &swap);
+	report(r, &router, &swap, spot_bytes);
+	if (!right)
+		fprintf(stderr, "spotbench: a reply was wrong or missing (last refusal: kind %u reason %u)\n",
+			r->load.wrong_kind, r->load.wrong_reason);
+	publish_reader_leave();
+	bench_node_close(&r->node);
+	return right ? BENCH_OK : BENCH_WRONG;
+}
+
+int scenario_memory(const struct bench_options *options)
+{
+	static struct memory_run r;
+	r = (struct memory_run){.options = options, .mill = mill_create()};
+	publish_start();
+	if (r.mill == NULL || !load_init(&r.load, options->spots, options->seed)) {
+		fprintf(stderr, "spotbench: out of memory\n");
+		return BENCH_ENVIRONMENT;
+	}
+	int code = run_open(&r);
+	load_fini(&r.load);
+	mill_destroy(r.mill);
+	return code;
+}

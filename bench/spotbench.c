@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// spotbench: measures the router (bench/README.md). Figures are for reading; nothing passes or fails
+// on time, only on wrong or missing replies.
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "scenario.h"
+#include "bench_build.h"
+
+static const char usage[] =
+	"usage: spotbench run memory|memif [options]\n"
+	"\n"
+	"  memory   frames in memory, one core: what the router itself costs\n"
+	"  memif    generator and router on two cores over memif: the full path\n"
+	"\n"
+	"  --spots N        Instance Spots of type counter (default 1000)\n"
+	"  --repetitions N  default 5\n"
+	"  --seconds N      of each stretch (memif; default 2)\n"
+	"  --window N       requests in flight (memif; default 512, at most 8192)\n"
+	"  --seed N         of the choice of Spots (default 1)\n"
+	"  --cpus G,R       CPU of generator and router (default 0,1)\n"
+	"  --no-huge        without hugepages\n"
+	"  --testpmd        measure dpdk-testpmd macswap in the same run (memif)\n"
+	"  --module PATH    counter.so\n"
+	"  --json FILE      append one JSON object\n";
+
+static bool parse(int argc, char **argv, struct bench_options *o)
+{
+	static const struct option longs[] = {
+		{"spots", required_argument, NULL, 's'}, {"repetitions", required_argument, NULL, 'r'},
+		{"seconds", required_argument, NULL, 't'}, {"window", required_argument, NULL, 'w'},
+		{"seed", required_argument, NULL, 'd'}, {"cpus", required_argument, NULL, 'c'},
+		{"no-huge", no_argument, NULL, 'n'}, {"testpmd", no_argument, NULL, 'p'},
+		{"module", required_argument, NULL, 'm'}, {"json", required_argument, NULL, 'j'},
+		{NULL, 0, NULL, 0}};
+	int option;
+	while ((option = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		unsigned long number = optarg != NULL ? strtoul(optarg, NULL, 10) : 0;
+		switch (option) {
+		case 's':
+			o->spots = (uint32_t)number;
+			break;
+		case 'r':
+			o->repetitions = (uint32_t)number;
+			break;
+		case 't':
+			o->seconds = (uint32_t)number;
+			break;
+		case 'w':
+			o->window = (uint32_t)number;
+			break;
+		case 'd':
+			o->seed = strtoull(optarg, NULL, 10);
+			break;
+		case 'c':
+			if (sscanf(optarg, "%d,%d", &o->generator_cpu, &o->router_cpu) != 2)
+				return false;
+			break;
+		case 'n':
+			o->hugepages = false;
+			break;
+		case 'p':
+			o->testpmd = true;
+			break;
+		case 'm':
+			o->counter_module = optarg;
+			break;
+		case 'j':
+			o->json = fopen(optarg, "ae");
+			if (o->json == NULL)
+				perror(optarg);
+			break;
+		default:
+			return false;
+		}
+	}
+	return o->spots > 0 && o->spots <= 20000000 && o->repetitions > 0 && o->repetitions <= 32 &&
+	       o->seconds > 0 && o->window > 0 && o->window <= 8192;
+}
+
+int main(int argc, char **argv)
+{
+	struct bench_options o = {
+		.spots = 1000, .repetitions = 5, .seconds = 2, .window = 512, .seed = 1,
+		.generator_cpu = 0, .router_cpu = 1, .hugepages = true, .counter_module = BENCH_COUNTER};
+	if (argc < 3 || strcmp(argv[1], "run") != 0 || !parse(argc - 2, argv + 2, &o)) {
+		fputs(usage, stderr);
+		return BENCH_USAGE;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (strcmp(argv[2], "memory") == 0)
+		return scenario_memory(&o);
+	if (strcmp(argv[2], "memif") == 0)
+		return scenario_memif(&o);
+	fputs(usage, stderr);
+	return BENCH_USAGE;
+}
