@@ -3,7 +3,7 @@
 # What is shipped beside the programs: unit, sample configurations, manuals, scripts/nic-bind.
 # Usage: test_dist.sh SOURCE_ROOT SPOTD SPOTCTL
 set -u
-root=$1 spotd=$2 spotctl=$3
+root=$1 spotd=$(realpath "$2") spotctl=$(realpath "$3")
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 passed=0 failed=0

@@ -11,14 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 FUNCTION_LINES_MAX = 70
 FILE_LINES_MAX, FILE_LINES_WARN = 1000, 600
-LINE_COLUMNS_MAX = 118  # the formatter aims at 100; a long name or text may stick out
+LINE_COLUMNS_MAX = 126  # the formatter aims at 100; a long name or text may stick out
 TABLE_COLUMNS_MAX = 140  # a row of a constant table reads best as one line
 
 SOURCES = ("lib", "dataplane", "control", "programs", "bench")
 # A header of a library -> the only folders that may include it.
 FENCED_HEADERS = (
     (r"urcu", ("lib/publish",)),
-    (r"jemalloc/", ("lib/ledger", "lib/base", "dataplane/core", "tests/", "bench/")),
+    (r"jemalloc/", ("lib/ledger", "lib/base", "dataplane/core", "programs/spotd", "tests/", "bench/")),
     (r"uv\.h$", ("control/loop", "control/api", "programs/spotd", "tests/")),
     (r"sqlite3\.h$", ("control/store", "tests/")),
     (r"rte_", ("dataplane/fabric/dpdk", "dataplane/fabric/", "dataplane/worker", "bench/", "tests/")),

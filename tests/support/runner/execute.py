@@ -76,7 +76,7 @@ class Runner:
             if self.tree.kind == "tsan":
                 env["TSAN_OPTIONS"] += ":suppressions=" + os.path.join(
                     self.tree.top, "tests", "tsan-suppressions.txt")
-        timeout = (test["timeout"] or 30) * (1 if self.tree.kind == "plain" else 4)
+        timeout = (test["timeout"] or 30) * (3 if self.tree.kind == "plain" else 8)
         with tempfile.TemporaryDirectory(prefix="spottest-") as scratch:
             env["TMPDIR"] = scratch
             env["TEST_BUILD_DIR"], env["TEST_SOURCE_DIR"] = self.tree.path, self.tree.top
