@@ -60,6 +60,7 @@ static void FC112__every_verb_without_a_daemon_says_so_in_one_line(void **state)
 {
 	char words[256];
 	(void)state;
+	assert_int_equal(uv_loop_init(&server.uv), 0); // tool_run turns it even without a server
 	setenv("SPOTLANE_SOCKET", "/tmp/spotlane-nobody-serves-this", 1);
 	for (uint32_t i = 0; i < API_COMMAND_COUNT; i++) {
 		if (i == API_COMMAND_DOCTOR)
@@ -70,6 +71,7 @@ static void FC112__every_verb_without_a_daemon_says_so_in_one_line(void **state)
 	}
 	assert_true(run_words("doctor") <= 1);
 	assert_string_equal(err, "");
+	assert_int_equal(uv_loop_close(&server.uv), 0);
 }
 
 static const struct {
@@ -292,6 +294,5 @@ int main(int argc, char **argv)
 		cmocka_unit_test(FC115__over_a_stale_file_exactly_one_of_two_lives),
 	};
 	tool = argc > 1 ? argv[1] : "spotctl";
-	uv_loop_init(&server.uv); // tool_run turns it even without a server
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
