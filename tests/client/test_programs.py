@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The program spot, the installed library and the tour, against a node in miniature (fake_node.py).
 
-  test_programs.py SPOT LIBSPOTLANE SOURCE_ROOT
+  test_programs.py SPOT LIBSPOTLANE SOURCE_ROOT [SANITIZERS]
 """
 import contextlib
 import json
@@ -29,6 +29,7 @@ def equal(observed, expected, what):
 class Bench:
     def __init__(self, spot, library, root, folder):
         self.spot_program, self.library, self.root, self.folder = spot, library, root, folder
+        self.sanitizers = sys.argv[4] if len(sys.argv) > 4 else "none"
         self.nodes = 0
         self.node = ""
         self.control = ""
@@ -268,7 +269,8 @@ int main(int argc, char **argv)
 }
 """)
     compiler = shutil.which("cc") or shutil.which("gcc")
-    subprocess.run([compiler, "-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror",
+    sanitize = [] if bench.sanitizers == "none" else ["-fsanitize=" + bench.sanitizers]
+    subprocess.run([compiler] + sanitize + ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror",
                     "-Wno-missing-field-initializers", "-I", os.path.join(bench.root, "lib", "client"), "-I",
                     os.path.join(bench.root, "dataplane", "port"), "-o", bench.path("plain"), source,
                     bench.library, "-Wl,-rpath," + os.path.dirname(os.path.abspath(bench.library))], check=True)
