@@ -103,6 +103,8 @@ void drain_step(struct node *n)
 	if (is_drained(n)) {
 		if (n->in_state[ACTIVATION_STUCK] > 0)
 			name_blocker(n);
+		else if (!n->abandon)
+			node_say(n, "everything is closed");
 		finish(n);
 	} else if (late || n->drain.forced) {
 		name_blocker(n);
