@@ -13,16 +13,8 @@ bool fact_port_init(struct fact_port *port)
 	port->facts = ring_create(FACT_RING);
 	port->returned = ring_create(FACT_POOL);
 	port->pool = mem_zalloc(FACT_POOL * sizeof(port->pool[0]));
-	if (port->commands == NULL || port->facts == NULL || port->returned == NULL ||
-		port->pool == NULL)
-		return false;
-	for (uint32_t i = 0; i < FACT_POOL; i++) {
-		port->pool[i].origin = FACT_OF_POOL;
-		port->pool[i].told = 1;
-		port->pool[i].next = port->free;
-		port->free = &port->pool[i];
-	}
-	return true;
+	return port->commands != NULL && port->facts != NULL && port->returned != NULL &&
+		port->pool != NULL;
 }
 
 static struct command *command_of(struct fact_node *node)
@@ -71,11 +63,17 @@ struct fact_node *fact_begin(struct dp_worker *w)
 	if (port->free == NULL)
 		collect_returned(port);
 	struct fact_node *node = port->free;
-	if (node == NULL) {
+	if (node != NULL) {
+		port->free = node->next;
+		return node;
+	}
+	if (port->pool_used == FACT_POOL) {
 		COUNT(w, facts_full);
 		return NULL;
 	}
-	port->free = node->next;
+	node = &port->pool[port->pool_used++]; // untouched memory is not resident
+	node->origin = FACT_OF_POOL;
+	node->told = 1;
 	return node;
 }
 

@@ -64,6 +64,7 @@ struct fact_port {
 	struct ring *returned; // control → worker: pool nodes
 	struct fact_node *pool;
 	struct fact_node *free;
+	uint32_t pool_used; // nodes of the pool that were used at least once
 	struct fact_node *head, *tail; // waiting for room in `facts`
 };
 

@@ -106,5 +106,6 @@ bool worker_may_sleep(struct dp_worker *w)
 void worker_detach_queues(struct dp_worker *w)
 {
 	egress_detach(w);
-	w->queue_count = 0;
+	while (w->queue_count > 0)
+		mem_free(w->queues[--w->queue_count]);
 }

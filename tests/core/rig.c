@@ -70,7 +70,7 @@ static void node_address(uint8_t ip[16])
 static void open_queues(struct rig *rig, uint32_t payload_bytes_max)
 {
 	for (uint16_t i = 0; i < rig->workers; i++) {
-		struct fabric_loop_endpoint e = {.port = NODE_PORT, .worker = i, .frames = 4096,
+		struct fabric_loop_endpoint e = {.port = NODE_PORT, .worker = i, .frames = RIG_FRAMES,
 			.payload_bytes_max = payload_bytes_max};
 		node_address(e.ip);
 		rig->queues[i] = fabric_loop_open(rig->net, &e);
@@ -327,7 +327,7 @@ void rig_stop(struct rig *rig)
 	for (uint16_t i = 0; i < rig->workers; i++)
 		assert_int_equal(fabric_loop_waiting(rig->queues[i]) +
 					 fabric_loop_free_buffers(rig->queues[i]),
-			4096);
+			RIG_FRAMES);
 	fabric_loop_destroy(rig->net);
 	route_table_destroy(rig->routes);
 	free(rig);

@@ -26,7 +26,13 @@
 #include "wire/wire.h"
 #include "worker/worker.h"
 
-enum { RIG_SPOTS_MAX = 4096, RIG_FACTS_MAX = 8192, RIG_LOG_MAX = 65536, NODE_PORT = 9000 };
+enum {
+	RIG_SPOTS_MAX = 4096,
+	RIG_FACTS_MAX = 8192,
+	RIG_LOG_MAX = 65536,
+	NODE_PORT = 9000,
+	RIG_FRAMES = 512, // of each node queue
+};
 
 // What the test module's handlers do, by message type.
 enum {

@@ -306,14 +306,14 @@ static void run_order(uint16_t workers, uint64_t seed)
 static void A7_L7_I9__no_overtaking_with_two_workers_in_any_order(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 300; seed++)
+	for (uint64_t seed = 1; seed <= 120; seed++)
 		run_order(2, seed);
 }
 
 static void A7_L7_I9__no_overtaking_with_four_workers_in_any_order(void **state)
 {
 	(void)state;
-	for (uint64_t seed = 1; seed <= 300; seed++)
+	for (uint64_t seed = 1; seed <= 120; seed++)
 		run_order(4, seed);
 }
 
