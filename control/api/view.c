@@ -114,6 +114,7 @@ json_t *view_event(const struct node_event *event)
 	if (event->value != 0)
 		view_set(json, "value", event->value);
 	if (event->text[0] != '\0')
-		json_object_set_new(json, "text", view_text(span_of(event->text, strnlen(event->text, sizeof event->text))));
+		json_object_set_new(json, "text",
+			view_text(span_of(event->text, strnlen(event->text, sizeof event->text))));
 	return json;
 }

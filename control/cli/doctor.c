@@ -69,13 +69,15 @@ static void check_hugepages(json_t *findings, const struct config *config)
 	}
 	bool wanted = config == NULL || config->eal.hugepages != CONFIG_HUGEPAGES_NO;
 	if (all == 0 && wanted)
-		add(findings, config != NULL && config->eal.hugepages == CONFIG_HUGEPAGES_YES ? "error" : "warning",
+		add(findings,
+			config != NULL && config->eal.hugepages == CONFIG_HUGEPAGES_YES ? "error"
+											: "warning",
 			"without them DPDK runs on ordinary pages, slower and without a physical NIC",
 			"sysctl -w vm.nr_hugepages=128", "no hugepages are reserved");
 	else if (wanted && config != NULL && free_pages * 2 < (long)(config->eal.memory_bytes >> 20))
 		add(findings, "warning", "eal.memory does not fit into what is free",
-			"sysctl -w vm.nr_hugepages=N with a larger N", "%ld MiB of hugepages free, eal.memory is %" PRIu64
-			" MiB", free_pages * 2, config->eal.memory_bytes >> 20);
+			"sysctl -w vm.nr_hugepages=N with a larger N",
+			"%ld MiB of hugepages free, eal.memory is %" PRIu64 " MiB", free_pages * 2, config->eal.memory_bytes >> 20);
 	struct rlimit limit;
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
 		limit.rlim_cur < (64u << 20))
@@ -202,11 +204,13 @@ static void check_vfio(json_t *findings)
 	if (access("/dev/vfio/vfio", F_OK) != 0)
 		add(findings, "error", "vfio-pci needs it", "modprobe vfio-pci", "/dev/vfio/vfio does not exist");
 	else if (access("/dev/vfio/vfio", R_OK | W_OK) != 0)
-		add(findings, "error", "the NIC cannot be opened", "a udev rule that gives /dev/vfio to the service's group",
+		add(findings, "error", "the NIC cannot be opened",
+			"a udev rule that gives /dev/vfio to the service's group",
 			"no permission on /dev/vfio/vfio");
 	if (read_line("/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", mode, sizeof mode) &&
 		mode[0] == 'Y')
-		add(findings, "warning", "the NIC may write anywhere in memory", "switch the IOMMU on in the firmware",
+		add(findings, "warning", "the NIC may write anywhere in memory",
+			"switch the IOMMU on in the firmware",
 			"VFIO runs without an IOMMU");
 }
 

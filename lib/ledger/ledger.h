@@ -33,6 +33,9 @@ struct item_head {
 	uint32_t owner;       // index of the arena that allocated it
 };
 
+// The allocator that runs, for display. Any thread.
+const char *ledger_allocator_version(void);
+
 // The size class that an allocation of `bytes` really takes (sole caller of nallocx, at start: the
 // tables are filled from it before main). 0 counts as 1. Any thread.
 static inline uint32_t ledger_size_class(size_t bytes);

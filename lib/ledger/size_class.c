@@ -51,3 +51,10 @@ __attribute__((constructor)) static void fill_tables(void)
 		CHECK(nallocx(last, 0) == last);
 	}
 }
+
+const char *ledger_allocator_version(void)
+{
+	const char *text = "unknown";
+	size_t size = sizeof(text);
+	return mallctl("version", &text, &size, NULL, 0) == 0 ? text : "unknown";
+}

@@ -2,23 +2,15 @@
 #include "host.h"
 
 #include <jansson.h>
-#include <jemalloc/jemalloc.h>
 #include <sodium.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 #include <uv.h>
 
 #include "base/mem.h"
+#include "ledger/ledger.h"
 #include "spotd_build.h"
-
-static const char *jemalloc_version(void)
-{
-	const char *text = "unknown";
-	size_t size = sizeof(text);
-	mallctl("version", &text, &size, NULL, 0);
-	return text;
-}
+#include "store/sqlite/sqlite.h"
 
 static void emit_versions(void *arg, api_emit_text emit, void *to)
 {
@@ -27,11 +19,11 @@ static void emit_versions(void *arg, api_emit_text emit, void *to)
 	emit(to, "dpdk", fabrics_dpdk_version());
 	emit(to, "dpdk_built", SPOTD_BUILT_DPDK);
 	emit(to, "liburcu_built", SPOTD_BUILT_LIBURCU);
-	emit(to, "jemalloc", jemalloc_version());
+	emit(to, "jemalloc", ledger_allocator_version());
 	emit(to, "libuv", uv_version_string());
 	emit(to, "jansson", jansson_version_str());
 	emit(to, "libsodium", sodium_version_string());
-	emit(to, "sqlite", sqlite3_libversion());
+	emit(to, "sqlite", sqlite_store_library_version());
 	emit(to, "wire", SPOTD_WIRE_VERSION);
 	emit(to, "mutant", SPOTD_MUTANT);
 }

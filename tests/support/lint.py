@@ -203,7 +203,7 @@ def flags_for(name):
     if name.startswith(("control/", "programs/")):
         folders += ["dataplane/port", "control"]
     if name.startswith(("programs/", "bench/")):
-        folders += ["dataplane", "dataplane/port", "bench"]
+        folders += ["dataplane", "dataplane/port", "control", "bench"]
     return [f"-I{os.path.join(TOP, f)}" for f in folders]
 
 

@@ -392,3 +392,8 @@ enum sqlite_open sqlite_store_create(
 	free_store(s);
 	return verdict;
 }
+
+const char *sqlite_store_library_version(void)
+{
+	return sqlite3_libversion();
+}

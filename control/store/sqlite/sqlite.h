@@ -33,3 +33,5 @@ enum sqlite_open {
 // overwriting, directory synced. *out_why: what went wrong, for people (256 bytes).
 MUST_USE enum sqlite_open sqlite_store_create(
 	const struct sqlite_store_config *config, struct store **out_store, char out_why[256]);
+// The library that runs, for display. Any thread.
+const char *sqlite_store_library_version(void);
