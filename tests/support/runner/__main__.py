@@ -18,6 +18,7 @@ from results import Result, Tally  # noqa: E402
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 FUZZ_SECONDS_DEFAULT = 20
+UNPRIVILEGED_SECONDS_MAX = 5  # longer tests run once, as whoever calls
 
 
 def options():
@@ -61,12 +62,13 @@ class Session:
     def plain(self):
         tree = self.built("plain")
         self.title("tests" + (" as root" if os.geteuid() == 0 else ""))
-        Runner(tree, "plain", self.tally).run(self.pick(tree))
+        runner = Runner(tree, "plain", self.tally)
+        runner.run(self.pick(tree))
         if os.geteuid() == 0 and not self.args.quick:
-            self.unprivileged(tree)
+            self.unprivileged(tree, runner.seconds)
 
-    def unprivileged(self, tree):
-        """The unit tests once more as nobody: none of them may lean on being root."""
+    def unprivileged(self, tree, seconds):
+        """The quick unit tests once more as nobody: none of them may lean on being root."""
         self.title("unit tests without privileges")
         probe = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
                                 "test", "-r", os.path.join(tree.path, "build.ninja")], check=False)
@@ -75,8 +77,9 @@ class Session:
                                    "uid 65534 cannot read the build directory")])
             say("  skipped: uid 65534 cannot read the build directory")
             return
-        Runner(tree, "nobody", self.tally, unprivileged=True,
-               skips=exceptions("nobody")).run(self.pick(tree, {"unit", "unprivileged"}))
+        tests = [t for t in self.pick(tree, {"unit", "unprivileged"})
+                 if seconds.get(t["name"], 0) < UNPRIVILEGED_SECONDS_MAX]
+        Runner(tree, "nobody", self.tally, unprivileged=True, skips=exceptions("nobody")).run(tests)
 
     def sanitized(self, kind):
         tree = self.built(kind)

@@ -31,6 +31,7 @@ class Runner:
         self.unprivileged, self.skips = unprivileged, skips or {}
         self.lock = threading.Lock()
         self.done, self.total = 0, 0
+        self.seconds = {}
 
     def run(self, tests):
         self.total = len(tests)
@@ -47,6 +48,7 @@ class Runner:
         results = [self.excuse(r) for r in parse(self.label, test["name"], output, code)]
         failed = [r for r in results if r.verdict == "failed"]
         with self.lock:
+            self.seconds[test["name"]] = time.monotonic() - started
             self.done += 1
             self.tally.add(results)
             verdicts = {v: sum(1 for r in results if r.verdict == v)
