@@ -18,6 +18,15 @@ enum { SHOWN_BYTES = 160 };
 static bool walk_map(struct config_reading *r, const struct config_schema *schema, void *base,
 	const struct tree_node *map, const char *section, const char *shown_before);
 
+// Values are quoted as they were written: a message stays one line and moves no terminal.
+static void keep_printable(char *text)
+{
+	for (; *text != '\0'; text++) {
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			*text = '?';
+	}
+}
+
 bool config_complain(
 	struct config_reading *r, uint32_t line, uint32_t column, const char *format, ...)
 {
@@ -30,6 +39,7 @@ bool config_complain(
 	va_start(args, format);
 	vsnprintf(r->report->error + used, sizeof r->report->error - (size_t)used, format, args);
 	va_end(args);
+	keep_printable(r->report->error);
 	return false;
 }
 
@@ -45,6 +55,7 @@ void config_warn(struct config_reading *r, uint32_t line, uint32_t column, const
 	va_start(args, format);
 	vsnprintf(out + used, CONFIG_MESSAGE_BYTES - (size_t)used, format, args);
 	va_end(args);
+	keep_printable(out);
 }
 
 // ---- finding keys ----

@@ -133,7 +133,7 @@ static enum net_frame_kind nd_read(const struct dp_net_identity *identity, const
 	out->as.nd.has_mac = false;
 	out->as.nd.solicited = (icmp[4] & 0x40) != 0;
 	out->as.nd.override = (icmp[4] & 0x20) != 0;
-	if (!ip_is_unicast(out->as.nd.target_ip) ||
+	if (!ip_is_unicast(out->as.nd.target_ip) || dp_net_ip_is_v4(out->as.nd.target_ip) ||
 		!nd_options_read(icmp + ND_BYTES, bytes - ND_BYTES,
 			solicitation ? ND_OPTION_SOURCE : ND_OPTION_TARGET, out))
 		return NET_FRAME_MALFORMED;
@@ -158,6 +158,8 @@ static enum net_frame_kind ipv6_read(const struct dp_net_identity *identity, con
 	const uint8_t *icmp = ip + INET_IPV6_BYTES;
 	if (ip[6] != INET_PROTOCOL_ICMPV6)
 		return NET_FRAME_FOREIGN;
+	if (dp_net_ip_is_v4(ip + 8) || dp_net_ip_is_v4(ip + 24)) // mapped: no host speaks IPv6 so
+		return NET_FRAME_MALFORMED;
 	if (icmp_bytes > bytes - INET_IPV6_BYTES || icmp_bytes < ICMP_HEADER_BYTES)
 		return NET_FRAME_MALFORMED;
 	uint64_t sum = inet_pseudo_sum(ip + 8, 16, INET_PROTOCOL_ICMPV6, icmp_bytes);
@@ -171,9 +173,7 @@ static enum net_frame_kind ipv6_read(const struct dp_net_identity *identity, con
 	out->as.echo.icmp_bytes = icmp_bytes;
 	if (icmp[0] != ICMPV6_ECHO || icmp[1] != 0 || !ip_is_ours(identity, out->as.echo.our_ip))
 		return NET_FRAME_FOREIGN;
-	return ip_is_unicast(out->as.echo.source_ip) && !dp_net_ip_is_v4(out->as.echo.source_ip)
-		       ? NET_FRAME_ECHO
-		       : NET_FRAME_MALFORMED;
+	return ip_is_unicast(out->as.echo.source_ip) ? NET_FRAME_ECHO : NET_FRAME_MALFORMED;
 }
 
 enum net_frame_kind net_frame_read(const struct dp_net_identity *identity, const uint8_t *data,

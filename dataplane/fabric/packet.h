@@ -196,6 +196,8 @@ static inline enum packet_verdict packet_read_ipv6(const struct packet_site *sit
 		return PACKET_MALFORMED;
 	uint8_t next = ip[6];
 	struct packet_ip source = packet_ip_load(ip + 8), destination = packet_ip_load(ip + 24);
+	if (packet_ip_is_v4(destination)) // or it would pass for our IPv4 address
+		return PACKET_MALFORMED;
 	uint8_t ours = packet_our_address(site, destination);
 	if (ours == 0) {
 		// Solicited-node and all-nodes groups are control's; other groups are nobody's.

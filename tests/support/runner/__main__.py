@@ -17,7 +17,7 @@ from execute import Runner, run_script, suites  # noqa: E402
 from results import Result, Tally  # noqa: E402
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-FUZZ_SECONDS_DEFAULT = 20
+FUZZ_SECONDS_DEFAULT = 60
 UNPRIVILEGED_SECONDS_MAX = 5  # longer tests run once, as whoever calls
 
 
@@ -53,8 +53,6 @@ class Session:
         tests = [t for t in tree.tests() if os.path.exists(t["cmd"][0]) or "/" not in t["cmd"][0]]
         if wanted_suites:
             tests = [t for t in tests if suites(t) & wanted_suites]
-        else:
-            tests = [t for t in tests if "fuzz" not in suites(t)]
         if self.args.only:
             tests = [t for t in tests if re.search(self.args.only, t["name"])]
         return tests
@@ -83,7 +81,8 @@ class Session:
 
     def sanitized(self, kind):
         tree = self.built(kind)
-        tests = [t for t in self.pick(tree, {"unit", "contract", "sim", "pure"})]
+        wanted = {"unit", "contract", "sim", "pure"}
+        tests = self.pick(tree, wanted | ({"fuzz"} if kind == "asan" else set()))
         if kind == "tsan":
             tests = [t for t in tests if "pure" in suites(t) or not links_dpdk(t["cmd"][0])]
         self.title(f"tests under {kind}")
@@ -129,7 +128,7 @@ def run(session, args):
     elif args.sanitize:
         session.sanitized("tsan" if args.sanitize == "thread" else "asan")
     elif args.fuzz:
-        fuzz.run(session, args.fuzz)
+        fuzz.run(session, TOP, args.fuzz)
     else:
         session.lint()
         session.plain()
@@ -137,7 +136,7 @@ def run(session, args):
         if not args.quick and not args.only:
             session.sanitized("asan")
             session.sanitized("tsan")
-            fuzz.run(session, FUZZ_SECONDS_DEFAULT)
+            fuzz.run(session, TOP, FUZZ_SECONDS_DEFAULT)
     if args.rules:
         session.title("rules")
         rules.report(TOP, session.tally)

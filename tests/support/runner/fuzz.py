@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs every libFuzzer target for a number of seconds; what it finds is kept under out/fuzz."""
 import os
+import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from builds import say, tail
+from builds import Tree, say, tail
 from execute import SANITIZER_ENV, run_bounded
 from results import Result
 
@@ -15,9 +16,16 @@ def targets(tree):
     return {t["name"]: t["filename"][0] for t in found}
 
 
-def run(session, seconds):
-    tree = session.built("fuzz")
+def run(session, top, seconds):
+    if shutil.which("clang") is None:
+        session.tally.add([Result("fuzz", "fuzz", "x__fuzz_targets", "skipped", "no clang here")])
+        say("  skipped: no clang here")
+        return
+    session.title("build fuzz")
+    tree = Tree("fuzz", top)
+    tree.configure()
     found = targets(tree)
+    tree.build(os.path.relpath(path, tree.path) for path in found.values())
     session.title(f"fuzz: {len(found)} targets, {seconds} s each")
     with ThreadPoolExecutor(max_workers=max(1, os.cpu_count() or 1)) as pool:
         for results in pool.map(lambda item: one(tree, *item, seconds), sorted(found.items())):
@@ -33,6 +41,9 @@ def one(tree, name, program, seconds):
                f"-artifact_prefix={work}/", corpus]
     if os.path.isdir(seeds):
         command.append(seeds)
+    words = os.path.join(tree.top, "tests", "fuzz", name + ".dict")
+    if os.path.exists(words):
+        command.append("-dict=" + words)
     started = time.monotonic()
     code, output = run_bounded(command, dict(os.environ, **SANITIZER_ENV), tree.path, seconds * 2 + 60)
     runs = [line.split()[-1] for line in output.splitlines() if "number_of_executed_units" in line]
