@@ -16,7 +16,7 @@ SANITIZER_ENV = {
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1:exitcode=99",
     "TSAN_OPTIONS": "halt_on_error=0:exitcode=99:second_deadlock_stack=1",
 }
-NOBODY = 65534
+NOBODY = 64321  # a number without a name; 65534 would stand for "unmapped" and may do nothing
 WHO_NOBODY = ["setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups",
               "--no-new-privs"]
 
