@@ -94,16 +94,14 @@ void command_done(struct dp_worker *w, struct command *command)
 	fact_post(w, &command->node);
 }
 
-// Rings at most once, and only when control said it sleeps. The exchange also keeps two workers from
-// ringing for one sleep.
+// Rings at most once, and only when control said it sleeps. A read-modify-write on the word that
+// dp_control_sleeps exchanges: either ours comes first, and control's last look sees the fact, or it
+// comes second and sees that control sleeps. It also keeps two workers from ringing for one sleep.
 static void wake_control(struct dp *dp)
 {
-	// Sequentially consistent with dp_control_sleeps: either control's last look sees the fact, or
-	// we see that it sleeps.
-	atomic_thread_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&dp->control_sleeps, memory_order_relaxed) == 0 || dp->wake == NULL)
+	if (dp->wake == NULL)
 		return;
-	if (atomic_exchange_explicit(&dp->control_sleeps, 0, memory_order_relaxed) != 0)
+	if (atomic_exchange_explicit(&dp->control_sleeps, 0, memory_order_acq_rel) != 0)
 		dp->wake(dp->wake_arg);
 }
 

@@ -147,7 +147,6 @@ int dp_wake_fd(const struct dp *dp)
 
 void dp_control_sleeps(struct dp *dp, bool sleeps)
 {
-	atomic_store_explicit(&dp->control_sleeps, sleeps, memory_order_relaxed);
-	// Pairs with the fence in wake_control (command.c).
-	atomic_thread_fence(memory_order_seq_cst);
+	// Pairs with the exchange in wake_control (command.c).
+	(void)atomic_exchange_explicit(&dp->control_sleeps, sleeps, memory_order_acq_rel);
 }

@@ -61,9 +61,9 @@ void idle_turn(struct idle *idle, struct worker_thread *t, bool had_work)
 		sched_yield();
 		return;
 	}
-	atomic_store_explicit(&w->asleep, 1, memory_order_relaxed);
-	// Whoever leaves work from here on sees that we sleep; what was left before, we see.
-	atomic_thread_fence(memory_order_seq_cst);
+	// What was left before, we see below; who leaves work later sees that we sleep and wakes us. Work
+	// left in the very moment between waits for the end of the sleep, which is short.
+	(void)atomic_exchange_explicit(&w->asleep, 1, memory_order_seq_cst);
 	if (worker_may_sleep(w)) {
 		publish_reader_offline();
 		sleep_once(idle, t);

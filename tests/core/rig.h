@@ -95,6 +95,7 @@ struct rig {
 
 // The log of the module's turns (all Spots of the process).
 struct rig_log {
+	bool many_threads; // set before any worker runs: only `values` are kept
 	uint64_t values[RIG_LOG_MAX];
 	uint32_t count;
 	char order[256]; // lifecycle letters: c construct, f configure, k create, i initialise, x closing, d dispose

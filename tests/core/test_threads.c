@@ -220,6 +220,7 @@ static void L4_L8_X1_I7_I10__four_workers_on_shared_cores_account_for_every_mess
 	const char *why = NULL;
 	rng_seed(&rng, 7);
 	memset(&rig_log, 0, sizeof(rig_log));
+	rig_log.many_threads = true;
 	node_start(&n);
 	open_sockets(&n);
 	struct dp_thread_hooks hooks = {count_begin, count_end, &n};
