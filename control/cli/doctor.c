@@ -77,7 +77,8 @@ static void check_hugepages(json_t *findings, const struct config *config)
 	else if (wanted && config != NULL && free_pages * 2 < (long)(config->eal.memory_bytes >> 20))
 		add(findings, "warning", "eal.memory does not fit into what is free",
 			"sysctl -w vm.nr_hugepages=N with a larger N",
-			"%ld MiB of hugepages free, eal.memory is %" PRIu64 " MiB", free_pages * 2, config->eal.memory_bytes >> 20);
+			"%ld MiB of hugepages free, eal.memory is %" PRIu64 " MiB", free_pages * 2,
+			config->eal.memory_bytes >> 20);
 	struct rlimit limit;
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
 		limit.rlim_cur < (64u << 20))
