@@ -41,6 +41,10 @@ class Tree:
 
     def configure(self):
         if os.path.exists(os.path.join(self.path, "build.ninja")):
+            # Brings what introspect tells up to date with the meson files.
+            code, text = run(["ninja", "-C", self.path, "build.ninja"], env=self.env)
+            if code:
+                raise BuildError(f"meson {self.kind}:\n{tail(text)}")
             return
         shutil.rmtree(self.path, ignore_errors=True)
         code, text = run(["meson", "setup", self.path, self.top] + self.options, env=self.env)
