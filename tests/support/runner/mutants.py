@@ -34,6 +34,7 @@ class Copy:
             raise BuildError("git ls-files:\n" + names)
         self.fill(top, {n for n in names.split("\0") if n and os.path.isfile(os.path.join(top, n))})
         self.tree = Tree("plain", self.source, os.path.join(self.root, "build"))
+        self.unpatched = {}  # program -> what fails in it without a patch
         self.tree.options = ["-Dbuildtype=debugoptimized", "-Dbench=false",
                              "-Dwerror=false"]
 
@@ -76,19 +77,24 @@ def wanted_tests(header):
     return wanted
 
 
-def failing(copy, programs, wanted):
-    """Names of wanted tests that fail, per program."""
-    failed = []
-    for program, names in wanted.items():
-        test = programs[program]
-        code, output = run_bounded(test["cmd"], dict(os.environ, **test["env"],
-                                   TEST_BUILD_DIR=copy.tree.path, TEST_SOURCE_DIR=copy.source),
-                                   test["workdir"] or copy.tree.path, (test["timeout"] or 30) * 2)
-        bad = {r.name for r in parse("mutant", program, output, code) if r.verdict == "failed"}
-        crashed = program in bad or code in (124, -6, -11)
-        if (names and (bad & names or crashed)) or (not names and bad):
-            failed.append(program)
-    return failed
+def failures(copy, test):
+    """Names of the tests of one program that fail; the program's own name when it crashed or hung."""
+    code, output = run_bounded(test["cmd"], dict(os.environ, **test["env"],
+                               TEST_BUILD_DIR=copy.tree.path, TEST_SOURCE_DIR=copy.source),
+                               test["workdir"] or copy.tree.path, (test["timeout"] or 30) * 2)
+    bad = {r.name for r in parse("mutant", test["name"], output, code) if r.verdict == "failed"}
+    return bad | {test["name"]} if code in (124, -6, -11) else bad
+
+
+def noticed(bad, program, names):
+    return bool(bad & (names | {program})) if names else bool(bad)
+
+
+def unpatched(copy, test):
+    """The same without a patch; a program is asked once."""
+    if test["name"] not in copy.unpatched:
+        copy.unpatched[test["name"]] = failures(copy, test)
+    return copy.unpatched[test["name"]]
 
 
 def try_one(copy, path):
@@ -104,14 +110,14 @@ def try_one(copy, path):
     targets = [os.path.relpath(programs[p]["cmd"][0], copy.tree.path) for p in wanted
                if programs[p]["cmd"][0].startswith(copy.tree.path)]
     copy.tree.build(targets)
-    if failing(copy, programs, wanted):
+    if any(noticed(unpatched(copy, programs[p]), p, names) for p, names in wanted.items()):
         return "failed", "the named tests fail without the patch"
     code, text = copy.patch(path)
     try:
         if code:
             return "failed", "does not apply: " + tail(text, 3)
         copy.tree.build(targets)
-        killed = failing(copy, programs, wanted)
+        killed = any(noticed(failures(copy, programs[p]), p, names) for p, names in wanted.items())
     except BuildError as error:
         return "failed", "does not build: " + tail(str(error), 12)
     finally:
