@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "../api/fake_node.h"
-#include "../api/server.h"
+#include "fake_node.h"
+#include "server.h"
 #include "api/line.h"
 #include "fuzz.h"
 

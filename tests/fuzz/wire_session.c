@@ -4,7 +4,7 @@
 // zero, the books are equal and every frame buffer is free.
 //
 // First byte: workers (bit 0). Then steps: one byte, and what take_step reads.
-#include "../core/rig.h"
+#include "rig.h"
 
 #include "fuzz.h"
 
