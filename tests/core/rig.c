@@ -70,7 +70,7 @@ static void node_address(uint8_t ip[16])
 static void open_queues(struct rig *rig, uint32_t payload_bytes_max)
 {
 	for (uint16_t i = 0; i < rig->workers; i++) {
-		struct fabric_loop_endpoint e = {.port = NODE_PORT, .worker = i, .frames = RIG_FRAMES,
+		struct fabric_loop_endpoint e = {.port = NODE_PORT, .worker = i, .frames = rig->frames,
 			.payload_bytes_max = payload_bytes_max};
 		node_address(e.ip);
 		rig->queues[i] = fabric_loop_open(rig->net, &e);
@@ -86,6 +86,7 @@ struct rig *rig_start(const struct rig_config *config)
 	struct rig *rig = calloc(1, sizeof(*rig));
 	memset(&rig_log, 0, sizeof(rig_log));
 	rig->workers = config->workers;
+	rig->frames = config->frames != 0 ? config->frames : RIG_FRAMES;
 	rig->routes = route_table_create(key, 1024);
 	rig->net = fabric_loop_create();
 	struct dp_config c = default_config(rig, config->workers);
@@ -327,7 +328,7 @@ void rig_stop(struct rig *rig)
 	for (uint16_t i = 0; i < rig->workers; i++)
 		assert_int_equal(fabric_loop_waiting(rig->queues[i]) +
 					 fabric_loop_free_buffers(rig->queues[i]),
-			RIG_FRAMES);
+			rig->frames);
 	fabric_loop_destroy(rig->net);
 	route_table_destroy(rig->routes);
 	free(rig);

@@ -58,6 +58,7 @@ struct rig_config {
 	uint16_t workers;
 	void (*adjust)(struct dp_config *config);
 	uint32_t payload_bytes_max; // of a frame; 0 = 1,472
+	uint32_t frames;            // of each node queue, a client has twice as many; 0 = RIG_FRAMES
 };
 
 struct rig_client { // one source address and port
@@ -74,6 +75,7 @@ struct rig {
 	struct route_table *routes;
 	struct fabric_loop *net;
 	uint16_t workers;
+	uint32_t frames;
 	struct fabric_queue *queues[8];
 	struct rig_client clients[8];
 	uint32_t client_count;

@@ -7,7 +7,7 @@ struct rig_client *rig_client_raw(struct rig *rig)
 	static const uint8_t v4[4] = {10, 0, 0, 2};
 	memset(c, 0, sizeof(*c));
 	struct fabric_loop_endpoint e = {
-		.port = (uint16_t)(5000 + rig->client_count), .frames = 1024, .payload_bytes_max = 1472};
+		.port = (uint16_t)(5000 + rig->client_count), .frames = 2 * rig->frames, .payload_bytes_max = 1472};
 	peer_ip_from_v4(e.ip, v4);
 	c->queue = fabric_loop_open(rig->net, &e);
 	assert_non_null(c->queue);

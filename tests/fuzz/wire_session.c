@@ -8,7 +8,7 @@
 
 #include "fuzz.h"
 
-enum { CLIENTS = 3, SPOTS = 8, STEPS_MAX = 400, FRAME_BYTES_MAX = 1472, MADE_BYTES_MAX = 1200 };
+enum { CLIENTS = 3, SPOTS = 8, STEPS_MAX = 400, FRAMES = 64, FRAME_BYTES_MAX = 1472, MADE_BYTES_MAX = 1200 };
 
 static const struct spotlane_host *host;
 static struct dp_counters total;
@@ -108,6 +108,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 static void adjust(struct dp_config *config)
 {
 	config->sessions_max = 4;
+	config->parked_messages_max = 64;
+	config->resolves_in_flight_max = 16;
 	config->process_mark_bytes = 16u << 20;
 	config->message_bytes_max = 256u << 10;
 	config->application.bytes_max = 1u << 20;
@@ -343,7 +345,8 @@ static void add_counters(const struct rig *rig)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct run run = {.r = {data, size}};
-	struct rig_config config = {.workers = (uint16_t)(1 + (fuzz_u8(&run.r) & 1)), .adjust = adjust};
+	struct rig_config config = {.workers = (uint16_t)(1 + (fuzz_u8(&run.r) & 1)), .adjust = adjust,
+		.frames = FRAMES};
 	const char *why = NULL;
 	rig_clock.boot_ns = 1000000000000u;
 	run.rig = rig_start(&config);
