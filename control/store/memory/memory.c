@@ -4,13 +4,9 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "base/rng.h"
+#include "store/memory/rows.h"
 
-enum { BUCKETS = 4096, PLANTS_MAX = 16 };
-
-struct spot_node {
-	struct spot_node *next;
-	struct store_spot_row row;
-};
+enum { PLANTS_MAX = 16 };
 
 struct plant {
 	enum store_op_kind kind; // 0: any
@@ -28,8 +24,8 @@ struct memory_store {
 	struct store base;
 	struct clock *clock;
 	struct rng rng;
-	struct spot_node *buckets[BUCKETS];
-	uint64_t spots, writes;
+	struct spot_rows spots;
+	uint64_t writes;
 	struct store_node_row nodes[STORE_NODES_MAX];
 	uint32_t node_count;
 	uint64_t last_generation;
@@ -46,39 +42,20 @@ static struct memory_store *memory_of(struct store *store)
 }
 
 // ---- rows ----
-static struct spot_node **spot_slot(struct memory_store *m, struct spot_key key)
-{
-	struct spot_node **slot = &m->buckets[(key.lo ^ (key.hi >> 7)) % BUCKETS];
-	while (*slot != NULL && !spot_key_equal((*slot)->row.key, key))
-		slot = &(*slot)->next;
-	return slot;
-}
-
 static struct store_spot_row *spot_find(struct memory_store *m, struct spot_key key)
 {
-	struct spot_node *node = *spot_slot(m, key);
-	return node == NULL ? NULL : &node->row;
+	return spot_rows_find(&m->spots, key);
 }
 
 static void spot_insert(struct memory_store *m, const struct store_spot_row *row)
 {
-	struct spot_node *node = mem_zalloc(sizeof(*node));
-	CHECK(node != NULL);
-	node->row = *row;
-	node->row.exists = true;
-	*spot_slot(m, row->key) = node;
-	m->spots++;
+	spot_rows_insert(&m->spots, row);
 	m->writes++;
 }
 
 static void spot_remove(struct memory_store *m, struct spot_key key)
 {
-	struct spot_node **slot = spot_slot(m, key);
-	struct spot_node *node = *slot;
-	CHECK(node != NULL);
-	*slot = node->next;
-	mem_free(node);
-	m->spots--;
+	spot_rows_remove(&m->spots, key);
 	m->writes++;
 }
 
@@ -159,19 +136,28 @@ static enum store_outcome spot_delete(struct memory_store *m, struct store_op *o
 	return STORE_DONE;
 }
 
+struct row_walk {
+	struct memory_store *store;
+	struct store_op *op;
+};
+
+static bool remove_former(struct store_spot_row *row, void *arg)
+{
+	struct row_walk *walk = arg;
+	struct store_op *op = walk->op;
+	if (strcmp(row->owner_node, op->row.owner_node) == 0 &&
+		!store_boot_equal(row->owner_boot, op->row.owner_boot)) {
+		spot_remove(walk->store, row->key);
+		op->count++;
+	}
+	return op->count < op->limit;
+}
+
 static enum store_outcome spot_former(struct memory_store *m, struct store_op *op)
 {
 	op->count = 0;
-	for (uint32_t b = 0; b < BUCKETS && op->count < op->limit; b++)
-		for (struct spot_node *n = m->buckets[b], *next; n != NULL && op->count < op->limit;
-			n = next) {
-			next = n->next;
-			if (strcmp(n->row.owner_node, op->row.owner_node) != 0 ||
-				store_boot_equal(n->row.owner_boot, op->row.owner_boot))
-				continue;
-			spot_remove(m, n->row.key);
-			op->count++;
-		}
+	if (op->limit > 0)
+		spot_rows_each(&m->spots, remove_former, &(struct row_walk){m, op});
 	return STORE_DONE;
 }
 
@@ -184,26 +170,30 @@ static int key_compare(struct spot_key a, struct spot_key b)
 }
 
 // Keeps the `limit` smallest keys after row.key, sorted by insertion.
+static bool keep_smallest(struct store_spot_row *row, void *arg)
+{
+	struct store_op *op = arg;
+	if (!spot_key_is_zero(op->row.key) && key_compare(row->key, op->row.key) <= 0)
+		return true;
+	uint32_t at = op->count;
+	while (at > 0 && key_compare(op->rows[at - 1].key, row->key) > 0)
+		at--;
+	if (at >= op->limit)
+		return true;
+	uint32_t moved = op->count - at;
+	if (op->count == op->limit)
+		moved--;
+	else
+		op->count++;
+	memmove(&op->rows[at + 1], &op->rows[at], moved * sizeof(op->rows[0]));
+	op->rows[at] = *row;
+	return true;
+}
+
 static enum store_outcome spot_list(struct memory_store *m, struct store_op *op)
 {
 	op->count = 0;
-	for (uint32_t b = 0; b < BUCKETS; b++)
-		for (struct spot_node *n = m->buckets[b]; n != NULL; n = n->next) {
-			if (!spot_key_is_zero(op->row.key) && key_compare(n->row.key, op->row.key) <= 0)
-				continue;
-			uint32_t at = op->count;
-			while (at > 0 && key_compare(op->rows[at - 1].key, n->row.key) > 0)
-				at--;
-			if (at >= op->limit)
-				continue;
-			uint32_t moved = op->count - at;
-			if (op->count == op->limit)
-				moved--;
-			else
-				op->count++;
-			memmove(&op->rows[at + 1], &op->rows[at], moved * sizeof(op->rows[0]));
-			op->rows[at] = n->row;
-		}
+	spot_rows_each(&m->spots, keep_smallest, op);
 	return STORE_DONE;
 }
 
@@ -435,9 +425,7 @@ static void memory_destroy(struct store *store)
 		unlink_pending(m, &m->first);
 		op->done(op);
 	}
-	for (uint32_t b = 0; b < BUCKETS; b++)
-		while (m->buckets[b] != NULL)
-			spot_remove(m, m->buckets[b]->row.key);
+	spot_rows_fini(&m->spots);
 	mem_free(m);
 }
 
@@ -449,6 +437,10 @@ struct store *memory_store_create(struct clock *clock, uint64_t seed)
 	struct memory_store *m = mem_zalloc(sizeof(*m));
 	if (m == NULL)
 		return NULL;
+	if (!spot_rows_init(&m->spots)) {
+		mem_free(m);
+		return NULL;
+	}
 	m->base.ops = &memory_ops;
 	m->clock = clock;
 	rng_seed(&m->rng, seed);
@@ -532,7 +524,7 @@ void memory_store_spot_put(struct store *store, const struct store_spot_row *row
 
 uint64_t memory_store_spot_count(struct store *store)
 {
-	return memory_of(store)->spots;
+	return memory_of(store)->spots.count;
 }
 
 uint64_t memory_store_pending(struct store *store)
@@ -545,11 +537,20 @@ uint64_t memory_store_writes(struct store *store)
 	return memory_of(store)->writes;
 }
 
+struct each {
+	void (*visit)(const struct store_spot_row *row, void *arg);
+	void *arg;
+};
+
+static bool visit_each(struct store_spot_row *row, void *arg)
+{
+	struct each *each = arg;
+	each->visit(row, each->arg);
+	return true;
+}
+
 void memory_store_each(
 	struct store *store, void (*visit)(const struct store_spot_row *row, void *arg), void *arg)
 {
-	struct memory_store *m = memory_of(store);
-	for (uint32_t b = 0; b < BUCKETS; b++)
-		for (struct spot_node *n = m->buckets[b]; n != NULL; n = n->next)
-			visit(&n->row, arg);
+	spot_rows_each(&memory_of(store)->spots, visit_each, &(struct each){visit, arg});
 }
