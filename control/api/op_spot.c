@@ -154,12 +154,24 @@ static uint64_t deadline_of(const struct api_request *request)
 	return view_now(request->api) + (uint64_t)arg_number(request, "budget_ms", 10000) * NS_PER_MS;
 }
 
-static void changed(void *arg, struct result result, struct object_generation generation, bool change,
-	struct spot_key key)
+// Whose room was full (M5). NULL: nobody's, or memory is short.
+static json_t *view_refusal(const struct refusal *refusal)
+{
+	json_t *json = refusal == NULL ? NULL : json_object();
+	if (json == NULL)
+		return NULL;
+	view_set(json, "limit", refusal->limit);
+	view_set(json, "current", refusal->current);
+	view_set(json, "owner_node", refusal->owner_node);
+	return json;
+}
+
+static void changed(void *arg, struct result result, const struct refusal *refusal,
+	struct object_generation generation, bool change, struct spot_key key)
 {
 	struct api_request *request = arg;
 	if (result.kind != RESULT_OK) {
-		api_fail_result(request, result, NULL);
+		api_fail_result(request, result, view_refusal(refusal));
 		return;
 	}
 	json_t *json = json_pack("{s:b, s:o}", "changed", change, "key", view_key(key));

@@ -155,13 +155,14 @@ void node_create_spot(struct node *n, struct span id, struct type_key type, stru
 		bool big = argument.size > UINT16_MAX;
 		done(arg,
 			result_refused(RESULT_INVALID_OPERATION, big ? REASON_TOO_LARGE : REASON_ID_MISSING),
-			none, false, key);
+			NULL, none, false, key);
 		return;
 	}
 	struct waiter *w = operation_create(n,
 		existing_ok ? WIRE_CONTROL_GET_OR_CREATE : WIRE_CONTROL_CREATE, key, id, argument);
 	if (w == NULL) {
-		done(arg, result_refused(RESULT_INTERNAL_FAILURE, REASON_OUT_OF_MEMORY), none, false, key);
+		done(arg, result_refused(RESULT_INTERNAL_FAILURE, REASON_OUT_OF_MEMORY), NULL, none,
+			false, key);
 		return;
 	}
 	w->spot_type = type;
@@ -181,7 +182,7 @@ void node_close_spot(struct node *n, struct span id, struct object_generation ge
 			id_is_valid(id)
 				? result_refused(RESULT_INTERNAL_FAILURE, REASON_OUT_OF_MEMORY)
 				: result_refused(RESULT_INVALID_OPERATION, REASON_ID_MISSING),
-			none, false, key);
+			NULL, none, false, key);
 		return;
 	}
 	w->as.operation.generation = generation;

@@ -97,8 +97,9 @@ void node_status(const struct node *node, struct node_status *out);
 // ---- operations ----
 // done is called once, perhaps before the operation returns; after deadline_boot_ns at the latest. It
 // must not call back into the node.
-typedef void (*node_done)(void *arg, struct result result, struct object_generation generation,
-	bool changed, struct spot_key key);
+// refusal: whose room and how full, of a refusal for room (M5); else NULL.
+typedef void (*node_done)(void *arg, struct result result, const struct refusal *refusal,
+	struct object_generation generation, bool changed, struct spot_key key);
 // Explicit create of a User Spot (A1); existing_ok = get-or-create. Copies its arguments.
 // key is the Spot's; changed: this call made (closed) it.
 void node_create_spot(struct node *node, struct span id, struct type_key type, struct span argument,

@@ -58,6 +58,11 @@ static void send_end(struct node *n, struct waiter *w, enum command_kind kind)
 	dpq_send(n, &w->command);
 }
 
+static bool is_capacity(struct result r)
+{
+	return r.reason >= REASON_PROCESS_INBOUND && r.reason <= REASON_REASSEMBLY;
+}
+
 static void operation_end(struct node *n, struct waiter *w)
 {
 	operation_unlink(n, w);
@@ -67,6 +72,7 @@ static void operation_end(struct node *n, struct waiter *w)
 	}
 	if (w->as.operation.done != NULL)
 		w->as.operation.done(w->as.operation.arg, w->result,
+			is_capacity(w->result) ? &w->refusal : NULL,
 			w->as.operation.answer_generation, w->as.operation.changed, w->key);
 	waiter_free(w);
 }
@@ -97,11 +103,6 @@ void waiter_release(struct node *n, struct waiter *w)
 	send_end(n, w, COMMAND_RELEASE);
 }
 
-static bool is_capacity(struct result r)
-{
-	return r.reason >= REASON_PROCESS_INBOUND && r.reason <= REASON_REASSEMBLY;
-}
-
 static enum dp_status send_reply(struct node *n, struct waiter *w)
 {
 	uint8_t body[CONTROL_BODY_BYTES];
@@ -111,11 +112,9 @@ static enum dp_status send_reply(struct node *n, struct waiter *w)
 			body[i] = (uint8_t)(w->as.operation.answer_generation.value >> (8 * i));
 		body[8] = w->as.operation.changed ? 1 : 0;
 		span = span_of(body, sizeof(body));
-	} else if (is_capacity(w->result)) {
-		span = span_of(&w->refusal, sizeof(w->refusal));
 	}
-	return dp_control_reply(
-		n->dp, w->as.operation.worker, w->as.operation.token, w->result, span);
+	return dp_control_reply(n->dp, w->as.operation.worker, w->as.operation.token, w->result,
+		is_capacity(w->result) ? &w->refusal : NULL, span);
 }
 
 enum dp_status waiter_command(struct node *n, struct command *c)
@@ -125,7 +124,7 @@ enum dp_status waiter_command(struct node *n, struct command *c)
 		return dp_release(n->dp, c->worker, w->key);
 	if (c->kind == COMMAND_REPLY)
 		return send_reply(n, w);
-	enum dp_fail_scope scope = w->as.messages.intent ? DP_FAIL_ALL : DP_FAIL_ORDINARY;
+	enum dp_fail_scope scope = w->as.messages.intent ? DP_FAIL_INTENT : DP_FAIL_ORDINARY;
 	return dp_fail(n->dp, c->worker, w->key, scope, w->result,
 		is_capacity(w->result) ? &w->refusal : NULL);
 }

@@ -125,6 +125,8 @@ static void tell(struct dp_worker *w, struct park_entry *e)
 	fact->as.resolve.spot_type = item->env.spot_type;
 	fact->as.resolve.id_bytes = (uint8_t)item->env.id_bytes;
 	memcpy(fact->as.resolve.id, item->env.payload - item->env.id_bytes, item->env.id_bytes);
+	if (class == PARK_ASKED_INTENT)
+		e->asked_type = item->env.spot_type;
 	COUNT(w, resolves);
 	set_due(&w->park, e, e->due & (uint8_t)~class);
 	e->asked |= class;
@@ -281,6 +283,28 @@ void park_release(struct dp_worker *w, struct spot_key key)
 	}
 }
 
+static bool fails(const struct park_entry *e, enum dp_fail_scope scope, const struct item *item)
+{
+	switch (scope) {
+	case DP_FAIL_ALL:
+		return true;
+	case DP_FAIL_ORDINARY:
+		return class_of(item) == PARK_ASKED_ORDINARY;
+	case DP_FAIL_INTENT: // another type's intent was not asked about
+		return class_of(item) == PARK_ASKED_INTENT &&
+			item->env.spot_type.value == e->asked_type.value;
+	}
+	return false;
+}
+
+// The questions that a failure of this scope answers.
+static uint8_t answered_by(enum dp_fail_scope scope)
+{
+	if (scope == DP_FAIL_ORDINARY)
+		return PARK_ASKED_ORDINARY;
+	return scope == DP_FAIL_INTENT ? PARK_ASKED_INTENT : PARK_ASKED_ORDINARY | PARK_ASKED_INTENT;
+}
+
 void park_fail(struct dp_worker *w, struct spot_key key, enum dp_fail_scope scope, struct result result,
 	const struct refusal *refusal)
 {
@@ -291,7 +315,7 @@ void park_fail(struct dp_worker *w, struct spot_key key, enum dp_fail_scope scop
 	struct item_head *head;
 	while ((head = lane_list_pop(&all)) != NULL) {
 		struct item *item = item_of(head);
-		if (scope == DP_FAIL_ALL || class_of(item) == PARK_ASKED_ORDINARY) {
+		if (fails(e, scope, item)) {
 			end_waiting(w, item, result, refusal);
 			continue;
 		}
@@ -299,7 +323,7 @@ void park_fail(struct dp_worker *w, struct spot_key key, enum dp_fail_scope scop
 		e->count++;
 		w->park.messages++;
 	}
-	e->asked &= (uint8_t)~(scope == DP_FAIL_ALL ? e->asked : PARK_ASKED_ORDINARY);
+	e->asked &= (uint8_t)~answered_by(scope);
 	settle(w, e);
 }
 

@@ -27,6 +27,7 @@ struct park_entry {
 	struct lane_list waiting;
 	uint32_t count;
 	uint32_t chain; // next in the bucket, or of the free list; index + 1
+	struct type_key asked_type; // the intent that control was asked about
 	uint8_t asked;  // enum park_asked
 	uint8_t due;    // enum park_asked: facts that found no room yet
 	uint8_t used;

@@ -82,6 +82,13 @@ enum dp_status dp_release(struct dp *dp, uint16_t worker, struct spot_key key)
 	return submit(dp, worker, c);
 }
 
+static void set_refusal(struct command *c, const struct refusal *refusal)
+{
+	c->has_refusal = refusal != NULL;
+	if (refusal != NULL)
+		c->refusal = *refusal;
+}
+
 enum dp_status dp_fail(struct dp *dp, uint16_t worker, struct spot_key key, enum dp_fail_scope scope,
 	struct result result, const struct refusal *refusal)
 {
@@ -91,20 +98,19 @@ enum dp_status dp_fail(struct dp *dp, uint16_t worker, struct spot_key key, enum
 	c->key = key;
 	c->scope = (uint8_t)scope;
 	c->result = result;
-	c->has_refusal = refusal != NULL;
-	if (refusal != NULL)
-		c->refusal = *refusal;
+	set_refusal(c, refusal);
 	return submit(dp, worker, c);
 }
 
-enum dp_status dp_control_reply(
-	struct dp *dp, uint16_t worker, uint64_t token, struct result result, struct span body)
+enum dp_status dp_control_reply(struct dp *dp, uint16_t worker, uint64_t token, struct result result,
+	const struct refusal *refusal, struct span body)
 {
 	struct command *c = command_new(COMMAND_CONTROL_REPLY, NULL, body);
 	if (c == NULL)
 		return DP_NO_MEMORY;
 	c->token = token;
 	c->result = result;
+	set_refusal(c, refusal);
 	return submit(dp, worker, c);
 }
 

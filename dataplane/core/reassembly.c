@@ -40,10 +40,14 @@ static const struct ended *ended_find(const struct dp_worker *w, uint64_t sessio
 	return NULL;
 }
 
-static void ended_note(struct dp_worker *w, uint64_t session, uint64_t operation, struct result result)
+static void ended_note(struct dp_worker *w, uint64_t session, uint64_t operation, struct result result,
+	const struct refusal *refusal)
 {
 	struct reassembly_table *t = &w->reassembly;
-	t->ended[t->ended_next] = (struct ended){session, operation, w->now_ns + ENDED_NS, result};
+	struct ended *e = &t->ended[t->ended_next];
+	*e = (struct ended){session, operation, w->now_ns + ENDED_NS, result, refusal != NULL, {0}};
+	if (refusal != NULL)
+		e->refusal = *refusal;
 	t->ended_next = (t->ended_next + 1) % ENDED_MAX;
 }
 
@@ -64,6 +68,14 @@ static void send_done(struct dp_worker *w, const struct envelope *env, uint32_t 
 	send_report(w, env, &ack);
 }
 
+// A one-way message that is refused has no REPLY to end its sending: a report that needs nothing more and
+// has nothing does. Its refusal is counted like any (M6).
+static void close_one_way(struct dp_worker *w, const struct envelope *env)
+{
+	if (env->reply.kind == REPLY_NOWHERE)
+		send_done(w, env, 0);
+}
+
 // A late segment of a message that has ended.
 static void answer_late(
 	struct dp_worker *w, const struct wire_frame *wf, const struct envelope *env, const struct ended *e)
@@ -72,7 +84,9 @@ static void answer_late(
 		send_done(w, env, seg_count(wf->h.total_bytes, wf->h.segment_unit));
 		return;
 	}
-	struct reply reply = {.result = e->result};
+	struct reply reply = {
+		.result = e->result, .refusal = e->has_refusal ? &e->refusal : NULL};
+	close_one_way(w, env);
 	if (env->reply.kind == REPLY_CLIENT)
 		egress_reply(w, env, NULL, &reply);
 }
@@ -269,7 +283,8 @@ static void refuse(struct dp_worker *w, const struct wire_frame *wf, struct offe
 	struct result result, const struct refusal *refusal)
 {
 	COUNT(w, messages_in);
-	ended_note(w, wf->h.session, wf->h.operation_id, result);
+	ended_note(w, wf->h.session, wf->h.operation_id, result, refusal);
+	close_one_way(w, &offer->env);
 	deliver_refuse(w, offer, result, refusal);
 }
 
@@ -318,9 +333,10 @@ static void kill_message(struct dp_worker *w, struct reassembly *r)
 	struct offer offer = {.item = item};
 	struct result result = result_refused(RESULT_PROTOCOL_ERROR, REASON_REASSEMBLY);
 	COUNT(w, messages_in);
-	ended_note(w, r->session, r->operation, result);
+	ended_note(w, r->session, r->operation, result, NULL);
 	unlink_slot(&w->reassembly, r);
 	r->item = NULL;
+	close_one_way(w, &item->env);
 	deliver_refuse(w, &offer, result, NULL);
 }
 
@@ -353,7 +369,8 @@ static void complete(struct dp_worker *w, struct reassembly *r)
 		struct result result = result_refused(RESULT_PROTOCOL_ERROR, REASON_NONE);
 		COUNT(w, messages_in);
 		counter_add(&w->counters.rejects[WIRE_REJECT_ID_KEY], 1);
-		ended_note(w, session, operation, result);
+		ended_note(w, session, operation, result, NULL);
+		close_one_way(w, &item->env);
 		deliver_refuse(w, &offer, result, NULL);
 		return;
 	}
@@ -361,7 +378,7 @@ static void complete(struct dp_worker *w, struct reassembly *r)
 	COUNT(w, reassemblies);
 	// Before the item may end: its way back tells the client that nothing more is needed.
 	send_done(w, &item->env, count);
-	ended_note(w, session, operation, (struct result){0, 0, 0});
+	ended_note(w, session, operation, (struct result){0, 0, 0}, NULL);
 	if (item->env.charge_bytes == 0) {
 		struct offer offer = {.item = item};
 		resolve_one(w, &offer);
@@ -419,6 +436,7 @@ void reassembly_segment(struct dp_worker *w, struct worker_queue *q, const struc
 		}
 		if (resolve_refuses(w, offer, frame->h.owner_node, frame->h.owner_lease)) {
 			COUNT(w, messages_in);
+			close_one_way(w, &offer->env);
 			return;
 		}
 		r = begin(w, q, frame, offer);

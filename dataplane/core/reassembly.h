@@ -42,6 +42,8 @@ struct ended { // what became of a segmented message
 	uint64_t operation;
 	uint64_t expires_ns;
 	struct result result; // kind 0 = admitted whole
+	bool has_refusal;
+	struct refusal refusal; // M5: a late segment is told the same figures
 };
 
 struct reassembly_table {

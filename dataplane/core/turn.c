@@ -82,7 +82,8 @@ static void begin(struct dp_worker *w, struct dp_spot *spot, struct envelope *en
 	t->item = item;
 	t->frame = frame;
 	t->answered = item != NULL ? item->answered : 0;
-	t->may_wait = item != NULL;
+	// By type, not by place: a handler that never waits may not do so when its message was queued.
+	t->may_wait = !(spot->type->flags & SPOTLANE_TYPE_NOWAIT);
 	t->reply_pending = 0;
 	t->reply_item = NULL;
 	w->timed_spot = spot;

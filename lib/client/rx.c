@@ -47,13 +47,15 @@ static void take_challenge(struct client_port *port, const struct wire_frame *fr
 
 // ---- reports about what we send ----
 
-static void upload_done(struct client_port *port, struct client_op *op)
+// whole: every segment arrived there. A one-way message that ends without was refused (M8).
+static void upload_done(struct client_port *port, struct client_op *op, bool whole)
 {
 	if (op_is_one_way(op)) {
 		struct spotlane_client_result result = op_result(op, port->client->now_ns);
 		result.end = SPOTLANE_END_SENT;
-		result.kind = SPOTLANE_KIND_OK;
-		result.accepted = SPOTLANE_ACCEPTED_UNKNOWN; // taken or refused: a send has no result (M6)
+		result.kind = whole ? SPOTLANE_KIND_OK : SPOTLANE_KIND_UNAVAILABLE;
+		// Whole: taken or refused, a send has no result (M6).
+		result.accepted = whole ? SPOTLANE_ACCEPTED_UNKNOWN : SPOTLANE_ACCEPTED_NO;
 		op_end(port->client, op, &result);
 		return;
 	}
@@ -88,7 +90,7 @@ static void take_ack(struct client_port *port, const struct wire_frame *frame)
 	uint32_t before = upload_acked(&op->upload->tx);
 	seg_tx_ack(&op->upload->tx, &ack);
 	if (op->upload->tx.done) {
-		upload_done(port, op);
+		upload_done(port, op, ack.base >= op->upload->tx.count);
 		return;
 	}
 	// Something new arrived there: the pause before the next repetition starts anew.

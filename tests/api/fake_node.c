@@ -66,7 +66,9 @@ void fake_release(void)
 	held.done = NULL;
 	fake.hold = false;
 	CHECK(done != NULL);
-	done(held.arg, fake.result, (struct object_generation){7}, fake.result.kind == RESULT_OK, held.key);
+	bool refused = fake.result.kind == RESULT_CAPACITY_EXCEEDED;
+	done(held.arg, fake.result, refused ? &fake.refusal : NULL, (struct object_generation){7},
+		fake.result.kind == RESULT_OK, held.key);
 }
 void node_create_spot(struct node *node, struct span id, struct type_key type, struct span argument,
 	bool existing_ok, uint64_t deadline_boot_ns, node_done done, void *arg)

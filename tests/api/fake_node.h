@@ -23,6 +23,7 @@ struct fake {
 	int audit_busy; // begins that are refused first
 	// What the next change ends with; `hold` keeps it until fake_release.
 	struct result result;
+	struct refusal refusal; // of CapacityExceeded
 	bool hold;
 	uint32_t creates, closes; // how often the node was really asked
 };

@@ -266,17 +266,21 @@ static void G5__receipts_are_bounded_and_the_oldest_makes_room(void **state)
 	server_stop();
 }
 
-static void FC65_M5__each_refusal_keeps_its_own_reason(void **state)
+static void FC65_FC67_M5__each_refusal_keeps_its_own_reason_and_figures(void **state)
 {
 	char line[256];
 	(void)state;
 	server_start(NULL);
 	int fd = client_pair();
+	fake.refusal = (struct refusal){.limit = 12, .current = 11};
 	for (int reason = REASON_PROCESS_INBOUND; reason <= REASON_REASSEMBLY; reason++) {
 		fake.result = result_refused(RESULT_CAPACITY_EXCEEDED, (enum result_reason)reason);
 		snprintf(line, sizeof line, CREATE("reason-%02d", "a"), reason);
 		json_t *reply = client_ask(fd, line), *error = json_object_get(reply, "error");
 		assert_string_equal(text_at(error, "detail", "reason"), result_reason_name((uint8_t)reason));
+		json_t *detail = json_object_get(error, "detail");
+		assert_int_equal(json_integer_value(json_object_get(detail, "limit")), 12);
+		assert_int_equal(json_integer_value(json_object_get(detail, "current")), 11);
 		assert_non_null(strstr(text_at(error, "message", NULL), result_reason_name((uint8_t)reason)));
 		assert_string_equal(text_at(error, "accepted", NULL), "no");
 		assert_int_equal(error_code(reply), API_ERROR_CAPACITY_EXCEEDED);
@@ -556,7 +560,7 @@ int main(void)
 		cmocka_unit_test(G5__a_repeated_nonce_returns_the_first_receipt),
 		cmocka_unit_test(G5__the_same_nonce_while_it_runs_waits_for_the_one_receipt),
 		cmocka_unit_test(G5__receipts_are_bounded_and_the_oldest_makes_room),
-		cmocka_unit_test(FC65_M5__each_refusal_keeps_its_own_reason),
+		cmocka_unit_test(FC65_FC67_M5__each_refusal_keeps_its_own_reason_and_figures),
 		cmocka_unit_test(M4__every_failed_kind_has_a_numbered_error),
 		cmocka_unit_test(x__list_pages_filters_and_reaches_every_spot_once),
 		cmocka_unit_test(x__lane_top_ranks_by_items_or_bytes),

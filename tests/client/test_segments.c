@@ -273,6 +273,24 @@ static void M6_M8__one_way_message_in_segments_ends_when_nothing_more_is_needed(
 	assert_int_equal(f->last.accepted, SPOTLANE_ACCEPTED_UNKNOWN);
 }
 
+static void M6_M8__one_way_message_that_is_refused_ends_its_sending(void **state)
+{
+	struct fixture *f = *state;
+	(void)start(f, SPOTLANE_CALL_SEND, PAYLOAD_BYTES);
+	greet(f);
+	assert_true(peer_take(&f->peer));
+	struct wire_header first = f->peer.frame.h;
+	while (peer_take(&f->peer))
+		;
+	struct seg_ack ack = {.window = 64, .done = 1};
+	peer_ack(&f->peer, &first, &ack);
+	(void)spotlane_client_poll(f->client, 0);
+	assert_int_equal(f->ends, 1);
+	assert_int_equal(f->last.end, SPOTLANE_END_SENT);
+	assert_int_equal(f->last.kind, SPOTLANE_KIND_UNAVAILABLE);
+	assert_int_equal(f->last.accepted, SPOTLANE_ACCEPTED_NO);
+}
+
 static void x__small_calls_overtake_a_large_one(void **state)
 {
 	struct fixture *f = *state;
@@ -449,6 +467,7 @@ int main(void)
 		T(M7_M8__upload_without_an_answer_ends_with_its_budget),
 		T(M8_M9__challenged_upload_starts_over_with_the_cookie),
 		T(M6_M8__one_way_message_in_segments_ends_when_nothing_more_is_needed),
+		T(M6_M8__one_way_message_that_is_refused_ends_its_sending),
 		T(x__small_calls_overtake_a_large_one),
 		T(M8_M9__reply_segments_in_any_order_with_repeats),
 		T(M8__gap_is_reported_at_once),

@@ -441,14 +441,16 @@ enum dp_status dp_close(
 	return DP_DONE;
 }
 
-enum dp_status dp_control_reply(
-	struct dp *dp, uint16_t worker, uint64_t token, struct result result, struct span body)
+enum dp_status dp_control_reply(struct dp *dp, uint16_t worker, uint64_t token, struct result result,
+	const struct refusal *refusal, struct span body)
 {
 	if (busy(dp))
 		return DP_BUSY;
 	struct fake_record *r = record(dp, FAKE_REPLY, worker, (struct spot_key){0, 0});
 	r->token = token;
 	r->result = result;
+	if (refusal != NULL)
+		r->refusal = *refusal;
 	r->body_bytes = body.size < sizeof(r->body) ? body.size : sizeof(r->body);
 	if (r->body_bytes > 0)
 		memcpy(r->body, body.data, r->body_bytes);

@@ -165,13 +165,15 @@ struct dp_spot *rig_spot(struct rig *r, const char *id)
 	return node_find(r->node, spot_key_of(rig_id(id)));
 }
 
-static void answered(void *arg, struct result result, struct object_generation generation,
-	bool changed, struct spot_key key)
+static void answered(void *arg, struct result result, const struct refusal *refusal,
+	struct object_generation generation, bool changed, struct spot_key key)
 {
 	struct rig_answer *answer = arg;
 	(void)key;
 	answer->count++;
 	answer->result = result;
+	if (refusal != NULL)
+		answer->refusal = *refusal;
 	answer->generation = generation;
 	answer->changed = changed;
 }

@@ -47,6 +47,7 @@ struct span rig_id(const char *id);
 struct rig_answer { // of an operator's operation
 	uint32_t count;
 	struct result result;
+	struct refusal refusal; // zero without one
 	struct object_generation generation;
 	bool changed;
 };

@@ -456,6 +456,21 @@ static void N1_N2_Z8__the_ceiling_refuses_here_with_its_figures(void **state)
 	settle(r);
 	assert_result(fake_last(r->dp, FAKE_FAIL)->result, CAPACITY_EXCEEDED, ACTIVATION_CEILING);
 	assert_int_equal(fake_last(r->dp, FAKE_FAIL)->refusal.limit, 3);
+	assert_int_equal(fake_last(r->dp, FAKE_FAIL)->scope, DP_FAIL_INTENT); // A3: only who asked
+	// An explicit create is told the same figures, by wire and at the socket (M5).
+	struct rig_answer full;
+	rig_create_spot(r, "room-2", "room", false, &full);
+	settle(r);
+	assert_result(full.result, CAPACITY_EXCEEDED, ACTIVATION_CEILING);
+	assert_int_equal(full.refusal.limit, 3);
+	assert_int_equal(full.refusal.current, 3);
+	fake_control(r->dp, 0, 7, WIRE_CONTROL_CREATE, "room-3", "room", 0, r->clock.boot_ns + SECOND);
+	settle(r);
+	const struct fake_record *reply = fake_last(r->dp, FAKE_REPLY);
+	assert_result(reply->result, CAPACITY_EXCEEDED, ACTIVATION_CEILING);
+	assert_int_equal(reply->refusal.limit, 3);
+	assert_int_equal(reply->refusal.current, 3);
+	assert_int_equal(reply->body_bytes, 0);
 	fake_factory_result(r->dp, result_refused(RESULT_REJECTED, REASON_DECLINED));
 	fake_hold_factories(r->dp, false);
 	settle(r);

@@ -181,7 +181,7 @@ static void on_resolve(struct rig *rig, const struct dp_fact *f)
 	const struct dp_type *type = dp_type_by_key(rig->dp, f->as.resolve.spot_type);
 	if (!f->as.resolve.intent || type == NULL) {
 		assert_int_equal(dp_fail(rig->dp, f->worker, f->key,
-					 f->as.resolve.intent ? DP_FAIL_ALL : DP_FAIL_ORDINARY,
+					 f->as.resolve.intent ? DP_FAIL_INTENT : DP_FAIL_ORDINARY,
 					 result_refused(RESULT_NOT_FOUND, REASON_NONE), NULL),
 			DP_DONE);
 		return;
@@ -251,7 +251,7 @@ static void on_fact(struct rig *rig, const struct dp_fact *f)
 		return;
 	case DP_FACT_CONTROL:
 		assert_int_equal(dp_control_reply(rig->dp, f->worker, f->as.control.token,
-					 result_ok(), span_of("done", 4)),
+					 result_ok(), NULL, span_of("done", 4)),
 			DP_DONE);
 		return;
 	case DP_FACT_OVERRUN:

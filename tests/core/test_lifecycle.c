@@ -238,12 +238,41 @@ static void M1_M2__a_control_request_is_answered_by_control(void **state)
 	rig_settle(rig);
 	assert_true(rig_receive(rig, c, &r));
 	rig_expect(&r, RESULT_DEADLINE_EXCEEDED, REASON_NONE, ACCEPTED_UNKNOWN);
-	assert_int_equal(dp_control_reply(rig->dp, 0, rig->facts[1].as.control.token, result_ok(),
+	assert_int_equal(dp_control_reply(rig->dp, 0, rig->facts[1].as.control.token, result_ok(), NULL,
 				 span_of(NULL, 0)),
 		DP_DONE);
 	rig_settle(rig);
 	assert_false(rig_receive(rig, c, &r));
 	assert_int_equal(RIG_COUNT(rig, calls_late), 1);
+	rig_stop(rig);
+}
+
+static void FC67_M5__a_refusal_of_control_goes_out_with_its_figures(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_start_plain(1);
+	struct rig_client *c = rig_client(rig);
+	rig->manual = true;
+	struct rig_message m = rig_request("room", WIRE_CONTROL_CREATE, "arg", 3);
+	m.family = WIRE_CONTROL;
+	m.with_id = true;
+	m.spot_type = type_key_of("user").value;
+	rig_send(rig, c, 0, &m);
+	rig_settle(rig);
+	struct refusal full = {.limit = 3, .current = 2, .owner_node = 0x1234};
+	assert_int_equal(dp_control_reply(rig->dp, 0, rig->facts[0].as.control.token,
+				 result_refused(RESULT_CAPACITY_EXCEEDED, REASON_ACTIVATION_CEILING), &full,
+				 span_of("not this", 8)),
+		DP_DONE);
+	rig_settle(rig);
+	assert_true(rig_receive(rig, c, &r));
+	rig_expect(&r, RESULT_CAPACITY_EXCEEDED, REASON_ACTIVATION_CEILING, ACCEPTED_NO);
+	assert_int_equal(r.h.content_type, WIRE_CONTENT_REFUSAL);
+	struct refusal got;
+	assert_int_equal(wire_refusal_decode(span_of(r.body, r.body_bytes), &got), WIRE_TAKEN);
+	assert_int_equal(got.limit, 3);
+	assert_int_equal(got.current, 2);
+	assert_int_equal(got.owner_node, 0x1234);
 	rig_stop(rig);
 }
 
@@ -292,6 +321,7 @@ int main(void)
 		cmocka_unit_test(K3__an_instance_closes_itself_after_its_turn),
 		cmocka_unit_test(L1_L6__both_lanes_count_and_lifecycle_goes_first),
 		cmocka_unit_test(M1_M2__a_control_request_is_answered_by_control),
+		cmocka_unit_test(FC67_M5__a_refusal_of_control_goes_out_with_its_figures),
 		cmocka_unit_test(L3_I11__the_audit_finds_the_books_equal_at_any_quiet_moment),
 	};
 	rig_main_begin();

@@ -94,6 +94,54 @@ static void A10__one_question_per_key_and_class(void **state)
 	rig_stop(rig);
 }
 
+static void A3__a_bad_intent_is_ended_alone(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_start_plain(1);
+	struct rig_client *c = rig_client(rig);
+	rig->manual = true;
+	uint64_t v = 5;
+	struct rig_message bad = logged("a", &v, "no-such-type"), ordinary = logged("a", &v, NULL),
+			   good = logged("a", &v, "plain");
+	uint64_t first = rig_send(rig, c, 0, &bad);
+	rig_send(rig, c, 0, &ordinary);
+	rig_send(rig, c, 0, &good);
+	rig_settle(rig);
+	const struct dp_fact *f = next_fact(rig, DP_FACT_RESOLVE);
+	assert_int_equal(f->as.resolve.spot_type.value, type_key_of("no-such-type").value);
+	assert_null(next_fact(rig, DP_FACT_RESOLVE));
+	assert_int_equal(dp_fail(rig->dp, 0, f->key, DP_FAIL_INTENT,
+				 result_refused(RESULT_NOT_CONFIGURED, REASON_UNKNOWN_TYPE), NULL),
+		DP_DONE);
+	rig_settle(rig);
+	assert_true(rig_receive(rig, c, &r));
+	assert_int_equal(r.h.operation_id, first);
+	rig_expect(&r, RESULT_NOT_CONFIGURED, REASON_UNKNOWN_TYPE, ACCEPTED_NO);
+	assert_false(rig_receive(rig, c, &r)); // the two others wait on
+	f = next_fact(rig, DP_FACT_RESOLVE);
+	assert_non_null(f);
+	assert_true(f->as.resolve.intent);
+	assert_int_equal(f->as.resolve.spot_type.value, type_key_of("plain").value);
+	// The second intent ends too: only then is the ordinary message asked for on its own.
+	assert_int_equal(dp_fail(rig->dp, 0, f->key, DP_FAIL_INTENT,
+				 result_refused(RESULT_INTERNAL_FAILURE, REASON_FACTORY_FAILED), NULL),
+		DP_DONE);
+	rig_settle(rig);
+	assert_true(rig_receive(rig, c, &r));
+	rig_expect(&r, RESULT_INTERNAL_FAILURE, REASON_FACTORY_FAILED, ACCEPTED_NO);
+	assert_false(rig_receive(rig, c, &r));
+	f = next_fact(rig, DP_FACT_RESOLVE);
+	assert_non_null(f);
+	assert_false(f->as.resolve.intent);
+	assert_int_equal(dp_fail(rig->dp, 0, f->key, DP_FAIL_ORDINARY,
+				 result_refused(RESULT_NOT_FOUND, REASON_NONE), NULL),
+		DP_DONE);
+	rig_settle(rig);
+	assert_true(rig_receive(rig, c, &r));
+	rig_expect(&r, RESULT_NOT_FOUND, REASON_NONE, ACCEPTED_NO);
+	rig_stop(rig);
+}
+
 static void tight(struct dp_config *c)
 {
 	c->parked_messages_max = 5;
@@ -369,6 +417,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(A7_L7__messages_that_waited_go_first_and_in_order),
+		cmocka_unit_test(A3__a_bad_intent_is_ended_alone),
 		cmocka_unit_test(A10__one_question_per_key_and_class),
 		cmocka_unit_test(A10_M5__waiting_is_bounded_and_the_bound_has_a_name),
 		cmocka_unit_test(M7_M2__who_waits_past_its_deadline_is_told_so),

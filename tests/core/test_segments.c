@@ -156,13 +156,15 @@ static void M8_I20__a_reply_nobody_takes_is_given_up_at_the_deadline(void **stat
 }
 
 // One segment by hand.
+static uint8_t segment_family = WIRE_REQUEST;
+
 static void segment(struct rig *rig, struct rig_client *c, uint16_t type, uint64_t operation,
 	uint32_t total, uint32_t index, uint8_t flags)
 {
 	uint8_t frame[2048];
 	uint32_t left = total - index * 1024;
 	struct spot_key key = spot_key_of(rig_id("a"));
-	struct wire_header h = {.version = WIRE_VERSION, .family = WIRE_REQUEST,
+	struct wire_header h = {.version = WIRE_VERSION, .family = segment_family,
 		.flags = WIRE_FLAG_SEGMENTED | flags, .session = c->session, .counter = ++c->counter,
 		.cookie = c->cookie, .spot_key_lo = key.lo, .spot_key_hi = key.hi,
 		.operation_scope = c->session, .operation_id = operation, .message_type = type,
@@ -262,6 +264,73 @@ static void M4_I8__late_segments_of_a_refused_message_meet_the_same_refusal(void
 	rig_stop(rig);
 }
 
+static void expect_wants_nothing(struct rig *rig, struct rig_client *c)
+{
+	struct seg_ack ack;
+	assert_true(rig_receive(rig, c, &r));
+	assert_int_equal(r.h.family, WIRE_ACK);
+	assert_true(seg_ack_decode(span_of(r.body, r.body_bytes), &ack));
+	assert_int_equal(ack.done, 1);
+	assert_int_equal(ack.base, 0); // refused: nothing of it is here
+	assert_false(rig_receive(rig, c, &r));
+}
+
+static void M6_M8__the_sender_of_a_refused_one_way_message_learns_that_nothing_is_wanted(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_start_plain(1);
+	struct rig_client *c = rig_client(rig);
+	segment_family = WIRE_SEND;
+	rig_spot(rig, "a", "narrow", 0);
+	segment(rig, c, DO_LOG, 1, 5000, 0, 0); // never fits this lane
+	expect_wants_nothing(rig, c);
+	segment(rig, c, DO_LOG, 1, 5000, 1, 0); // late: the same answer
+	expect_wants_nothing(rig, c);
+	segment(rig, c, DO_LOG, 2, 3000, 0, 0);
+	segment(rig, c, DO_LOG, 2, 3500, 1, 0); // another total
+	expect_wants_nothing(rig, c);
+	dp_admit_set(rig->dp, false, RESULT_SHUTTING_DOWN);
+	segment(rig, c, DO_LOG, 3, 3000, 0, 0);
+	expect_wants_nothing(rig, c);
+	segment_family = WIRE_REQUEST;
+	assert_int_equal(RIG_COUNT(rig, sends_refused), 3);
+	assert_int_equal(rig_log.count, 0);
+	rig_stop(rig);
+}
+
+static void few(struct dp_config *c)
+{
+	c->process_mark_bytes = 4u << 20;
+	c->message_bytes_max = 256 << 10;
+}
+
+static void M5_I8__late_segments_of_a_message_refused_for_room_are_told_the_same_figures(void **state)
+{
+	(void)state;
+	struct rig_config config = {.workers = 1, .adjust = few};
+	struct rig *rig = rig_start(&config);
+	struct rig_client *c = rig_client(rig);
+	rig_spot(rig, "a", "plain", 0);
+	for (uint64_t i = 1; i <= 6; i++) // the worker's reassembly takes a MiB
+		segment(rig, c, DO_LOG, i, 250 << 10, 0, 0);
+	while (rig_receive(rig, c, &r) && r.h.family != WIRE_REPLY)
+		;
+	rig_expect(&r, RESULT_CAPACITY_EXCEEDED, REASON_REASSEMBLY, ACCEPTED_NO);
+	struct refusal first, late;
+	uint64_t operation = r.h.operation_id;
+	assert_int_equal(wire_refusal_decode(span_of(r.body, r.body_bytes), &first), WIRE_TAKEN);
+	while (rig_receive(rig, c, &r))
+		;
+	segment(rig, c, DO_LOG, operation, 250 << 10, 1, 0);
+	assert_true(rig_receive(rig, c, &r));
+	rig_expect(&r, RESULT_CAPACITY_EXCEEDED, REASON_REASSEMBLY, ACCEPTED_NO);
+	assert_int_equal(wire_refusal_decode(span_of(r.body, r.body_bytes), &late), WIRE_TAKEN);
+	assert_int_equal(first.limit, late.limit);
+	assert_int_equal(first.current, late.current);
+	rig_pass(1000000000);
+	rig_stop(rig);
+}
+
 static void M8_I20__a_peer_over_its_budget_loses_its_own_oldest(void **state)
 {
 	(void)state;
@@ -293,6 +362,10 @@ int main(void)
 		cmocka_unit_test(M8__a_segment_that_does_not_fit_ends_the_message),
 		cmocka_unit_test(M8_M9__late_repeats_of_an_admitted_message_are_told_done),
 		cmocka_unit_test(M4_I8__late_segments_of_a_refused_message_meet_the_same_refusal),
+		cmocka_unit_test(
+			M6_M8__the_sender_of_a_refused_one_way_message_learns_that_nothing_is_wanted),
+		cmocka_unit_test(
+			M5_I8__late_segments_of_a_message_refused_for_room_are_told_the_same_figures),
 		cmocka_unit_test(M8_I20__a_peer_over_its_budget_loses_its_own_oldest),
 	};
 	fill();

@@ -302,6 +302,34 @@ static void X6__a_nowait_handlers_send_to_itself_runs_after_its_turn(void **stat
 	rig_stop(rig);
 }
 
+static void X2__a_type_that_never_waits_may_not_ask_wherever_its_turn_runs(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_start_plain(1);
+	struct rig_client *c = rig_client(rig);
+	rig_spot(rig, "q", "quick", 0);
+	rig_spot(rig, "b", "plain", 0);
+	static const uint16_t asks[] = {DO_ASK, DO_OFFLOAD};
+	for (size_t i = 0; i < ARRAY_COUNT(asks); i++) {
+		struct rig_message m = rig_request("q", asks[i], "b", 1);
+		rig_ask(rig, c, 0, &m, &r); // in place
+		enum result_kind alone = r.h.kind;
+		rig_send(rig, c, 0, &m);
+		rig_send(rig, c, 0, &m); // behind the one before: queued
+		m.flags = WIRE_FLAG_EXPLAIN; // never in place
+		rig_send(rig, c, 0, &m);
+		rig_settle(rig);
+		for (int n = 0; n < 3; n++) {
+			assert_true(rig_receive(rig, c, &r));
+			assert_int_equal(r.h.kind, alone);
+		}
+	}
+	assert_int_equal(RIG_COUNT(rig, calls), 0);
+	assert_int_equal(RIG_COUNT(rig, offloads), 0);
+	assert_int_equal(rig_log.answers, 0);
+	rig_stop(rig);
+}
+
 static void K2_K3__an_entry_turn_waits_and_a_user_turn_yields(void **state)
 {
 	(void)state;
@@ -354,6 +382,7 @@ int main(void)
 		cmocka_unit_test(X5__blocking_work_comes_back_as_a_new_item),
 		cmocka_unit_test(X6_L4__a_send_goes_the_same_road),
 		cmocka_unit_test(X6__a_nowait_handlers_send_to_itself_runs_after_its_turn),
+		cmocka_unit_test(X2__a_type_that_never_waits_may_not_ask_wherever_its_turn_runs),
 		cmocka_unit_test(K2_K3__an_entry_turn_waits_and_a_user_turn_yields),
 		cmocka_unit_test(X2_I10__a_call_whose_turn_ended_is_abandoned),
 	};

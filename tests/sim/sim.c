@@ -201,10 +201,11 @@ static void check_step(struct sim *s)
 }
 
 // ---- one step ----
-static void operator_answered(void *arg, struct result result, struct object_generation generation,
-	bool changed, struct spot_key key)
+static void operator_answered(void *arg, struct result result, const struct refusal *refusal,
+	struct object_generation generation, bool changed, struct spot_key key)
 {
 	struct sim *s = arg;
+	(void)refusal;
 	(void)generation;
 	(void)key;
 	s->operator_answered++;

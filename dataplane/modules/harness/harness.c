@@ -139,10 +139,14 @@ static int host_send(spotlane_turn turn, struct spotlane_bytes id, uint16_t type
 }
 
 // The call's number, or 0 when calls are refused. One at a time is all that the harness follows.
+static uint32_t flags_of(const struct spotlane_harness_spot *s);
+
 static spotlane_call start_call(struct spotlane_harness_spot *s, int awaits)
 {
 	spotlane_call none = {0};
 
+	if (flags_of(s) & SPOTLANE_TYPE_NOWAIT)
+		return none; // as on a node
 	if (s->harness->refuse_calls > 0) {
 		s->harness->refuse_calls--;
 		return none;
@@ -297,6 +301,11 @@ static struct common common_of(const struct spotlane_harness_spot *s)
 		return COMMON_OF(s->type.instance);
 	}
 	broken("a Spot without a kind");
+}
+
+static uint32_t flags_of(const struct spotlane_harness_spot *s)
+{
+	return common_of(s).flags;
 }
 
 static void spot_free(struct spotlane_harness_spot *s)

@@ -141,17 +141,24 @@ MUST_USE enum dp_status dp_construct(struct dp *dp, struct dp_spot *spot, struct
 MUST_USE enum dp_status dp_open(struct dp *dp, struct dp_spot *spot, uint16_t origin);
 // Worker's waiting messages of key look the route up again and go on, in order.
 MUST_USE enum dp_status dp_release(struct dp *dp, uint16_t worker, struct spot_key key);
-// Ends waiting messages of key on that worker with a result (ordinary ones only, or all).
-enum dp_fail_scope { DP_FAIL_ORDINARY = 1, DP_FAIL_ALL = 2 };
+// Ends waiting messages of key on that worker with a result: those that the answered question was
+// asked for (A3: the result goes only to the request that asked). Who else waits for the key keeps its
+// place and is asked for anew.
+enum dp_fail_scope {
+	DP_FAIL_ORDINARY = 1, // messages without intent
+	DP_FAIL_ALL = 2,      // whoever waits
+	DP_FAIL_INTENT = 3,   // messages whose intent names the type that the question named
+};
 MUST_USE enum dp_status dp_fail(struct dp *dp, uint16_t worker, struct spot_key key,
 	enum dp_fail_scope scope, struct result result, const struct refusal *refusal);
 // Close (C4): refuse new work, finish what was accepted, seal, closing callback, dispose.
 // Fact: CLOSED. Repeated for the same Spot: merged, one fact.
 MUST_USE enum dp_status dp_close(struct dp *dp, struct dp_spot *spot,
 	uint8_t reason /* enum spotlane_close_reason */, uint64_t deadline_boot_ns);
-// Answers a CONTROL fact.
-MUST_USE enum dp_status dp_control_reply(
-	struct dp *dp, uint16_t worker, uint64_t token, struct result result, struct span body);
+// Answers a CONTROL fact. refusal (may be NULL) is the body of a refusal for room (M5) and goes out as
+// WIRE_CONTENT_REFUSAL in place of `body`.
+MUST_USE enum dp_status dp_control_reply(struct dp *dp, uint16_t worker, uint64_t token,
+	struct result result, const struct refusal *refusal, struct span body);
 
 // ---- facts ----
 enum dp_fact_kind {
