@@ -158,7 +158,8 @@ static void on_uv_signal(uv_signal_t *handle, int signum)
 	signal->on_signal(signal->arg, signum);
 }
 
-void loop_add_signal(struct loop *loop, int signum, void (*on_signal)(void *arg, int signum), void *arg)
+void loop_add_signal(
+	struct loop *loop, int signum, void (*on_signal)(void *arg, int signum), void *arg)
 {
 	CHECK(loop->signals_count < LOOP_SIGNALS_MAX);
 	struct loop_signal *signal = &loop->signals[loop->signals_count++];

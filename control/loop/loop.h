@@ -28,7 +28,8 @@ enum { LOOP_STEPS_MAX = 16, LOOP_WAKES_MAX = 8, LOOP_SIGNALS_MAX = 8 };
 void loop_add_step(struct loop *loop, uint64_t (*step)(void *arg), void *arg);
 // A descriptor whose readability wakes the loop. eventfd: drained here.
 void loop_add_wake(struct loop *loop, int eventfd);
-void loop_add_signal(struct loop *loop, int signum, void (*on_signal)(void *arg, int signum), void *arg);
+void loop_add_signal(
+	struct loop *loop, int signum, void (*on_signal)(void *arg, int signum), void *arg);
 // Called with true before the last look at the steps of a sleep, with false after it.
 void loop_set_sleeping(struct loop *loop, void (*sleeping)(void *arg, bool asleep), void *arg);
 

@@ -2,8 +2,8 @@
 #pragma once
 
 // Reads and writes the raw frames that control's neighbour code speaks: ARP, neighbour solicitation
-// and advertisement, ICMP and ICMPv6 echo. Pure: bytes in, facts out. Whatever is not exactly one of
-// them, whole, with a good checksum and for us, is not taken.
+// and advertisement, ICMP and ICMPv6 echo. Pure: bytes in, facts out. Whatever is not exactly one
+// of them, whole, with a good checksum and for us, is not taken.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +27,8 @@ struct net_frame {
 		struct {
 			bool request;
 			uint8_t sender_mac[6];
-			uint8_t sender_ip[16], target_ip[16]; // mapped; a sender of 0.0.0.0 is a probe
+			// mapped; a sender of 0.0.0.0 is a probe
+			uint8_t sender_ip[16], target_ip[16];
 		} arp;
 		struct {
 			uint8_t source_ip[16]; // zero: its sender checks for duplicates
@@ -47,8 +48,8 @@ struct net_frame {
 MUST_USE enum net_frame_kind net_frame_read(const struct dp_net_identity *identity,
 	const uint8_t *data, uint32_t bytes, struct net_frame *out);
 
-// Each writes a whole frame into `out` (DP_NET_FRAME_BYTES_MAX) and returns its size. Addresses named
-// ours are ours; `mac` NULL = everybody (ARP) or the group that fits (ND).
+// Each writes a whole frame into `out` (DP_NET_FRAME_BYTES_MAX) and returns its size. Addresses
+// named ours are ours; `mac` NULL = everybody (ARP) or the group that fits (ND).
 uint32_t net_arp_request_write(const struct dp_net_identity *identity, uint8_t *out,
 	const uint8_t our_ip[16], const uint8_t target_ip[16], const uint8_t *mac);
 uint32_t net_arp_reply_write(const struct dp_net_identity *identity, uint8_t *out,

@@ -20,7 +20,8 @@ const struct neighbour_step neighbour_steps[NEIGHBOUR_STATES][NEIGHBOUR_EVENTS] 
 		STEP(PROBING, PROBE), STEP(FAILED, WITHDRAW)},
 	[NEIGHBOUR_LEARNED - 1] = {STEP(REACHABLE, PUBLISH), STEP(LEARNED, PUBLISH), ENDS,
 		STEP(LEARNED, IMPOSSIBLE)},
-	// Remembering the failure for a while is what keeps a dead address from being asked for with
+	// Remembering the failure for a while is what keeps a dead address from being asked for
+	// with
 	// every frame.
 	[NEIGHBOUR_FAILED - 1] = {STEP(FAILED, NOTHING), STEP(REACHABLE, PUBLISH), ENDS,
 		STEP(FAILED, IMPOSSIBLE)},

@@ -73,17 +73,17 @@ extern const struct neighbour_step neighbour_steps[NEIGHBOUR_STATES][NEIGHBOUR_E
 void neighbour_table_fini(struct neighbour_table *table);
 // NULL = not there.
 struct neighbour *neighbour_find(const struct neighbour_table *table, const uint8_t ip[16]);
-// A new entry in state INCOMPLETE or LEARNED. When the table is full an entry that nobody wanted makes
-// room and is handed out in *out_forgotten (to be withdrawn; used = true). NULL: the table is full of
-// wanted ones, too many are pending, or memory is short.
+// A new entry in state INCOMPLETE or LEARNED. When the table is full an entry that nobody wanted
+// makes room and is handed out in *out_forgotten (to be withdrawn; used = true). NULL: the table is
+// full of wanted ones, too many are pending, or memory is short.
 struct neighbour_forgotten {
 	bool used;
 	uint8_t ip[16];
 };
 MUST_USE struct neighbour *neighbour_add(struct neighbour_table *table, const uint8_t ip[16],
 	enum neighbour_state state, uint64_t now_ns, struct neighbour_forgotten *out_forgotten);
-// Steps an entry; sets its next due time. After FORGET the entry is gone. For ANSWERED the caller has
-// put the MAC in place.
+// Steps an entry; sets its next due time. After FORGET the entry is gone. For ANSWERED the caller
+// has put the MAC in place.
 MUST_USE enum neighbour_effect neighbour_event(struct neighbour_table *table, struct neighbour *n,
 	enum neighbour_event event, uint64_t now_ns);
 // An entry that is due, with the event to give it; NULL when none is.

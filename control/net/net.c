@@ -38,9 +38,10 @@ static void ask(struct net_port *port, const uint8_t ip[16], const uint8_t *mac)
 	if (source < 0)
 		return; // no address of that family: nothing to ask with
 	const uint8_t *ours = port->identity.addresses[source].ip;
-	uint32_t bytes = dp_net_ip_is_v4(ip)
-				 ? net_arp_request_write(&port->identity, port->out, ours, ip, mac)
-				 : net_solicitation_write(&port->identity, port->out, ours, ip, mac);
+	uint32_t bytes =
+		dp_net_ip_is_v4(ip)
+			? net_arp_request_write(&port->identity, port->out, ours, ip, mac)
+			: net_solicitation_write(&port->identity, port->out, ours, ip, mac);
 	send_out(port, bytes);
 }
 
@@ -155,8 +156,8 @@ static void announce(struct net_port *port)
 	}
 }
 
-// Somebody else speaks for our address: say once more that it is ours, then keep quiet for a while, or
-// two stubborn hosts would shout at each other for ever.
+// Somebody else speaks for our address: say once more that it is ours, then keep quiet for a while,
+// or two stubborn hosts would shout at each other for ever.
 static void conflict(struct net_port *port, uint64_t now_ns)
 {
 	port->counters.conflicts++;

@@ -4,9 +4,9 @@
 // Control's side of one network port: speaks for our addresses (ARP, neighbour discovery, echo),
 // announces them at start, finds the MACs that workers need and tells them when those end.
 //
-// A state machine without a clock or a socket of its own: frames come and go through dp_net_io, time
-// comes as an argument. Control's thread. Never blocks. Off-link traffic goes to the family's gateway,
-// which is resolved from the start.
+// A state machine without a clock or a socket of its own: frames come and go through dp_net_io,
+// time comes as an argument. Control's thread. Never blocks. Off-link traffic goes to the family's
+// gateway, which is resolved from the start.
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// The fabric over a DPDK port (any ethdev): one receive and one transmit queue per worker. Frames are
-// single, linear mbufs in both directions: drivers that cannot send chains are the rule.
+// The fabric over a DPDK port (any ethdev): one receive and one transmit queue per worker. Frames
+// are single, linear mbufs in both directions: drivers that cannot send chains are the rule.
 //
 // open, close, net_io, driver: main thread or control. The queues' operations: their worker, which
 // has called fabric_dpdk_thread_begin.
@@ -19,7 +19,8 @@ struct fabric_dpdk_port_config {
 	// mac all zero = the device's own; mtu 0 = 1,500.
 	struct dp_net_identity identity;
 	uint32_t frames;           // buffers per worker beside those in the rings; 0 = 4,096
-	uint16_t rx_ring, tx_ring; // descriptors per queue; 0 = 1,024; adjusted to the driver's limits
+	// descriptors per queue; 0 = 1,024; adjusted to the driver's limits
+	uint16_t rx_ring, tx_ring;
 };
 
 struct fabric_dpdk_driver { // what the driver says, for display and doctor
@@ -32,8 +33,8 @@ struct fabric_dpdk_driver { // what the driver says, for display and doctor
 
 struct fabric_dpdk_port;
 
-// On success *out_why is empty or holds a warning (fewer queues than workers, say). On failure nothing
-// stays configured and *out_why holds what, where and what to do.
+// On success *out_why is empty or holds a warning (fewer queues than workers, say). On failure
+// nothing stays configured and *out_why holds what, where and what to do.
 MUST_USE bool fabric_dpdk_port_open(const struct fabric_dpdk_port_config *config,
 	struct fabric_dpdk_port **out_port, struct fabric_why *out_why);
 // After its workers ended. Accepts NULL. A port can be opened again.

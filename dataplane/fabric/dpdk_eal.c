@@ -252,7 +252,8 @@ bool fabric_dpdk_start(const struct fabric_dpdk_eal_config *config, struct fabri
 	static struct eal_arguments arguments; // EAL keeps pointers into it
 	cpu_set_t before;
 	if (used)
-		return fail(out_why, "DPDK was already started in this process and cannot be again");
+		return fail(
+			out_why, "DPDK was already started in this process and cannot be again");
 	if (!arguments_make(config, &arguments, &out_eal->hugepages, out_why))
 		return false;
 	line_make(&arguments, out_eal->line, sizeof(out_eal->line));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// DPDK's environment layer: started once per process, from a config struct. Worker threads are ours,
-// not EAL's: each announces itself with fabric_dpdk_thread_begin.
+// DPDK's environment layer: started once per process, from a config struct. Worker threads are
+// ours, not EAL's: each announces itself with fabric_dpdk_thread_begin.
 //
 // All functions: main thread, unless stated. They may block and print (EAL prints to stderr).
 
@@ -23,9 +23,11 @@ struct fabric_dpdk_eal_config {
 	const char *file_prefix; // own one per process; letters, digits, '-' and '_'
 	const char *vdevs[FABRIC_DPDK_DEVICES_MAX]; // "net_af_packet0,iface=d0,…"
 	uint16_t vdev_count;
-	const char *pci[FABRIC_DPDK_DEVICES_MAX]; // allowed addresses "0000:01:00.0"; none = no PCI scan
+	// allowed addresses "0000:01:00.0"; none = no PCI scan
+	const char *pci[FABRIC_DPDK_DEVICES_MAX];
 	uint16_t pci_count;
-	const char *extra[FABRIC_DPDK_EXTRA_MAX]; // further EAL arguments, as they are (escape hatch)
+	// further EAL arguments, as they are (escape hatch)
+	const char *extra[FABRIC_DPDK_EXTRA_MAX];
 	uint16_t extra_count;
 	bool verbose; // EAL's notices too; else warnings and errors only
 };
@@ -35,13 +37,13 @@ struct fabric_dpdk_eal {
 	bool hugepages;
 };
 
-// What fabric_dpdk_start would pass to EAL, without starting it: pages AUTO is decided by what is free
-// now. False when the configuration cannot work; *out_why says why.
+// What fabric_dpdk_start would pass to EAL, without starting it: pages AUTO is decided by what is
+// free now. False when the configuration cannot work; *out_why says why.
 MUST_USE bool fabric_dpdk_plan(const struct fabric_dpdk_eal_config *config,
 	struct fabric_dpdk_eal *out_eal, struct fabric_why *out_why);
-// Once per process: DPDK cannot be started again after a failure or a stop. The caller's CPU affinity
-// is as before on return. Checks that every named device came up as a port, since EAL reports success
-// without them.
+// Once per process: DPDK cannot be started again after a failure or a stop. The caller's CPU
+// affinity is as before on return. Checks that every named device came up as a port, since EAL
+// reports success without them.
 MUST_USE bool fabric_dpdk_start(const struct fabric_dpdk_eal_config *config,
 	struct fabric_dpdk_eal *out_eal, struct fabric_why *out_why);
 // After all ports are closed and all threads ended.

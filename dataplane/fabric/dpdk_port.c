@@ -60,7 +60,8 @@ static bool identity_check(const struct dp_net_identity *identity, const char *d
 		return fail(out_why, device, "needs 1 to %d addresses", DP_NET_ADDRESSES_MAX);
 	if (identity->vlan > 4094)
 		return fail(out_why, device, "VLAN %u is not in 0..4094", identity->vlan);
-	if (identity->mtu != 0 && (identity->mtu < DP_NET_MTU_MIN || identity->mtu > DP_NET_MTU_MAX))
+	if (identity->mtu != 0 &&
+		(identity->mtu < DP_NET_MTU_MIN || identity->mtu > DP_NET_MTU_MAX))
 		return fail(out_why, device, "MTU %u is not in %d..%d", identity->mtu,
 			DP_NET_MTU_MIN, DP_NET_MTU_MAX);
 	for (uint32_t i = 0; i < identity->address_count; i++) {
@@ -70,7 +71,8 @@ static bool identity_check(const struct dp_net_identity *identity, const char *d
 	return true;
 }
 
-static bool mac_settle(struct fabric_dpdk_port *port, const char *device, struct fabric_why *out_why)
+static bool mac_settle(
+	struct fabric_dpdk_port *port, const char *device, struct fabric_why *out_why)
 {
 	static const uint8_t none[6];
 	struct rte_ether_addr own;
@@ -223,9 +225,9 @@ static bool queue_open(struct fabric_dpdk_port *port, const struct fabric_dpdk_p
 	rc = rte_eth_rx_queue_setup(port->port_id, id, rx_ring, socket, NULL, q->pool);
 	if (rc != 0)
 		return fail(out_why, config->device,
-			"receive queue %u: %s; the device's frame size must fit %u bytes (MTU %u)", id,
-			rte_strerror(-rc), room_bytes(port->identity.mtu) - RTE_PKTMBUF_HEADROOM,
-			port->identity.mtu);
+			"receive queue %u: %s; the device's frame size must fit %u bytes (MTU %u)",
+			id, rte_strerror(-rc),
+			room_bytes(port->identity.mtu) - RTE_PKTMBUF_HEADROOM, port->identity.mtu);
 	rc = rte_eth_tx_queue_setup(port->port_id, id, tx_ring, socket, NULL);
 	return rc == 0 || fail(out_why, config->device, "transmit queue %u: %s", id,
 				  rte_strerror(-rc));

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// The fabric port: bursts of datagrams in and out. Implementations: dpdk/ (any ethdev), udp/ (kernel
-// socket), loop/ (in memory). One contract suite runs over all (tests/fabric/contract.c).
+// The fabric port: bursts of datagrams in and out. Implementations: dpdk/ (any ethdev), udp/
+// (kernel socket), loop/ (in memory). One contract suite runs over all (tests/fabric/contract.c).
 //
 // A frame is one UDP payload; link, network and transport headers are the fabric's own business (it
-// answers for checksums, fragments, VLAN tags and neighbours). One worker owns one queue; a queue is
-// never shared. No operation blocks, logs or allocates in the steady state; what is lost is counted.
+// answers for checksums, fragments, VLAN tags and neighbours). One worker owns one queue; a queue
+// is never shared. No operation blocks, logs or allocates in the steady state; what is lost is
+// counted.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,8 +35,8 @@ struct frame {
 	uint32_t room;
 	void *handle; // the fabric's
 	struct peer peer; // received: the source. To send: the destination
-	// Came from rx of this queue: sending it turns its headers in place, back to where it came from.
-	// Whoever sends a received frame to somebody else sets `peer` and clears this.
+	// Came from rx of this queue: sending it turns its headers in place, back to where it came
+	// from. Whoever sends a received frame to somebody else sets `peer` and clears this.
 	bool received;
 };
 
@@ -60,7 +61,8 @@ struct fabric_queue_stats { // written by the owner worker, read relaxed by anyo
 	// Of rx_malformed, what an operator can do something about:
 	uint64_t rx_fragments;           // never reassembled: lower the sender's datagram size
 	uint64_t rx_checksum_bad;
-	uint64_t rx_checksum_unfinished; // sender's kernel left it to hardware: ethtool -K IF tx off there
+	// sender's kernel left it to hardware: ethtool -K IF tx off there
+	uint64_t rx_checksum_unfinished;
 	uint64_t control_refused;        // of rx_other: for control, but its mailbox was full
 };
 
@@ -88,7 +90,8 @@ struct fabric_ops {
 	// Fresh frames with room for payload_bytes_max each; returns how many.
 	uint32_t (*alloc)(struct fabric_queue *q, struct frame *out, uint32_t n);
 	void (*release)(struct fabric_queue *q, struct frame *frames, uint32_t n);
-	// Bench: receive, swap MACs, send back, n at most; returns how many. NULL where it makes no sense.
+	// Bench: receive, swap MACs, send back, n at most; returns how many. NULL where it makes no
+	// sense.
 	uint32_t (*swap)(struct fabric_queue *q, uint32_t n);
 	// A descriptor to poll(2) while asleep, or -1 (then the worker sleeps by time).
 	int (*wait_fd)(const struct fabric_queue *q);

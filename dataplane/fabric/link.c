@@ -86,8 +86,8 @@ static void io_begin(void *self)
 {
 	struct link *link = self;
 	uint64_t count;
-	// Partner: the exchange in link_wake. Cleared before we look, so that what comes after our look
-	// rings again.
+	// Partner: the exchange in link_wake. Cleared before we look, so that what comes after our
+	// look rings again.
 	atomic_exchange_explicit(&link->rung, false, memory_order_acq_rel);
 	// Nothing to read is normal: we may be here by time.
 	(void)!read(link->wake_fd, &count, sizeof(count));

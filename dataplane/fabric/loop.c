@@ -142,7 +142,8 @@ static void carry(struct loop_queue *from, struct loop_queue *to, const struct f
 	CHECK(!"a fabric_loop_verdict");
 }
 
-static bool hears(const struct loop_queue *from, const struct loop_queue *to, const struct peer *dst)
+static bool hears(
+	const struct loop_queue *from, const struct loop_queue *to, const struct peer *dst)
 {
 	return (from->wired & (UINT64_C(1) << to->index)) != 0 && to->port == dst->port &&
 	       memcmp(to->ip, dst->ip, sizeof(to->ip)) == 0;

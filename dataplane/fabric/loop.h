@@ -19,8 +19,8 @@ enum fabric_loop_verdict {
 	FABRIC_LOOP_DELIVER = 1,
 	FABRIC_LOOP_DROP = 2,
 	FABRIC_LOOP_DUPLICATE = 3,
-	// Overtaken by up to `overtaken_by` later frames; comes at the latest when the receiver polls
-	// and has nothing else.
+	// Overtaken by up to `overtaken_by` later frames; comes at the latest when the receiver
+	// polls and has nothing else.
 	FABRIC_LOOP_LATE = 4,
 };
 
@@ -35,7 +35,8 @@ struct fabric_loop_pass { // one frame on its way; data is borrowed, writable (t
 	uint32_t bytes;
 };
 
-typedef struct fabric_loop_fault (*fabric_loop_hook)(void *arg, const struct fabric_loop_pass *pass);
+typedef struct fabric_loop_fault (*fabric_loop_hook)(
+	void *arg, const struct fabric_loop_pass *pass);
 
 struct fabric_loop_endpoint {
 	uint8_t ip[16]; // as in struct peer
@@ -60,8 +61,8 @@ void fabric_loop_wire(struct fabric_queue *a, struct fabric_queue *b);
 void fabric_loop_unwire(struct fabric_queue *a, struct fabric_queue *b);
 // NULL = deliver all.
 void fabric_loop_hook_set(struct fabric_loop *net, fabric_loop_hook hook, void *arg);
-// Puts a datagram into an endpoint's inbox past wires and hook (a kept frame that comes late, or one
-// that nobody sent). False when it does not fit or no buffer is free: counted there.
+// Puts a datagram into an endpoint's inbox past wires and hook (a kept frame that comes late, or
+// one that nobody sent). False when it does not fit or no buffer is free: counted there.
 bool fabric_loop_inject(
 	struct fabric_queue *to, const struct peer *from, const void *data, uint32_t bytes);
 // Frames waiting in the inbox, late ones included.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// A bounded mailbox of small byte strings between two threads: one puts, one takes. Copies both ways
-// are the price for holding no driver buffer while control is busy.
+// A bounded mailbox of small byte strings between two threads: one puts, one takes. Copies both
+// ways are the price for holding no driver buffer while control is busy.
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -2,10 +2,10 @@
 #pragma once
 
 // IP address → link-layer address of one port. Control writes (one thread), workers read without
-// waiting. A bucket of two cache lines has a sequence that is odd while it is written; a reader that
-// meets a write tries again a few times and then takes it as a miss, which costs one frame.
-// Full buckets overwrite their oldest entry: control knows all neighbours and publishes again when a
-// worker asks.
+// waiting. A bucket of two cache lines has a sequence that is odd while it is written; a reader
+// that meets a write tries again a few times and then takes it as a miss, which costs one frame.
+// Full buckets overwrite their oldest entry: control knows all neighbours and publishes again when
+// a worker asks.
 
 #include <stdatomic.h>
 #include <stdbool.h>

@@ -29,7 +29,8 @@ enum packet_verdict {
 	PACKET_MALFORMED = 5,  // lengths or addresses that cannot be
 	PACKET_FRAGMENT = 6,
 	PACKET_CHECKSUM = 7,   // IP or UDP checksum is wrong
-	PACKET_UNFINISHED = 8, // UDP checksum is the kernel's half-done one: offload left on at the sender
+	// UDP checksum is the kernel's half-done one: offload left on at the sender
+	PACKET_UNFINISHED = 8,
 };
 
 // An IP address as peer.ip, in two native words: compared and copied whole.
@@ -152,8 +153,8 @@ static inline bool packet_ipv4_header_is_good(const uint8_t *ip, uint32_t header
 }
 
 // ip: the packet, `bytes` of it at hand (the link may have padded it).
-static inline enum packet_verdict packet_read_ipv4(const struct packet_site *site, const uint8_t *ip,
-	uint32_t bytes, struct packet *out, struct peer *out_peer)
+static inline enum packet_verdict packet_read_ipv4(const struct packet_site *site,
+	const uint8_t *ip, uint32_t bytes, struct packet *out, struct peer *out_peer)
 {
 	if (bytes < INET_IPV4_BYTES || ip[0] >> 4 != 4)
 		return PACKET_MALFORMED;
@@ -186,8 +187,8 @@ static inline enum packet_verdict packet_read_ipv4(const struct packet_site *sit
 		inet_pseudo_sum(ip + 12, 4, INET_PROTOCOL_UDP, udp_bytes), true, out, out_peer);
 }
 
-static inline enum packet_verdict packet_read_ipv6(const struct packet_site *site, const uint8_t *ip,
-	uint32_t bytes, struct packet *out, struct peer *out_peer)
+static inline enum packet_verdict packet_read_ipv6(const struct packet_site *site,
+	const uint8_t *ip, uint32_t bytes, struct packet *out, struct peer *out_peer)
 {
 	if (bytes < INET_IPV6_BYTES || ip[0] >> 4 != 6)
 		return PACKET_MALFORMED;
@@ -235,8 +236,8 @@ static inline bool packet_mac_equal(const uint8_t a[6], const uint8_t b[6])
 	return ((a4 ^ b4) | (uint32_t)(a2 ^ b2)) == 0;
 }
 
-// data: the frame from its destination address on. *out and *out_peer are whole only for PACKET_OURS;
-// peer.flags = 1 + index of our address it was sent to.
+// data: the frame from its destination address on. *out and *out_peer are whole only for
+// PACKET_OURS; peer.flags = 1 + index of our address it was sent to.
 static inline MUST_USE enum packet_verdict packet_read(const struct packet_site *site,
 	const uint8_t *data, uint32_t bytes, struct packet *out, struct peer *out_peer)
 {

@@ -306,8 +306,8 @@ static const char *socket_finish(struct udp_queue *q, union udp_address *address
 	return NULL;
 }
 
-// The first socket binds without SO_REUSEPORT: it must find the address free of everybody. Only then
-// it starts to share, with the sockets that follow.
+// The first socket binds without SO_REUSEPORT: it must find the address free of everybody. Only
+// then it starts to share, with the sockets that follow.
 static const char *socket_open(
 	struct udp_queue *q, union udp_address *address, bool first, bool shared)
 {

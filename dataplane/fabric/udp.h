@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// The fabric over a kernel UDP socket, IPv4 or IPv6: needs neither a NIC nor privileges. One socket a
-// worker; the kernel spreads senders over them (SO_REUSEPORT) by their address and port.
+// The fabric over a kernel UDP socket, IPv4 or IPv6: needs neither a NIC nor privileges. One socket
+// a worker; the kernel spreads senders over them (SO_REUSEPORT) by their address and port.
 //
 // Bursts go through recvmmsg and sendmmsg, one system call each; that is this fabric's price.
 // open/close: one thread, before the workers start and after they ended.
@@ -16,7 +16,8 @@ struct fabric_udp_config {
 	uint32_t payload_bytes_max;   // 0 = 1,472 (IPv4) or 1,452 (IPv6); at most 65,507
 	uint32_t frames;              // buffers of each queue; 0 = 1,024
 	uint32_t socket_buffer_bytes; // each way; 0 = 4 MiB; the kernel may give less
-	bool inherit; // take sockets handed over by LISTEN_FDS that are bound to this address and port
+	// take sockets handed over by LISTEN_FDS that are bound to this address and port
+	bool inherit;
 };
 
 // Opens n queues (queue i belongs to worker i) on one address. On failure nothing stays open and

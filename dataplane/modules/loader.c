@@ -40,8 +40,9 @@ enum module_verdict module_load(const char *path, const struct spotlane_module *
 	if (verdict != MODULE_LOADED)
 		return verdict;
 	verdict = link_fd(fd, path, &module, out_why);
-	// The descriptor of a loaded module stays open: the dynamic linker recognises objects by the
-	// name they were opened with, and a reused number would make it hand out the earlier module.
+	// The descriptor of a loaded module stays open: the dynamic linker recognises objects by
+	// the name they were opened with, and a reused number would make it hand out the earlier
+	// module.
 	if (verdict != MODULE_LOADED)
 		return verdict;
 	verdict = module_table_check(module, path, out_why);
@@ -73,7 +74,8 @@ const char *module_verdict_name(enum module_verdict verdict)
 
 // ---- the file ----
 
-// Whether somebody other than root or this user could replace or change what has this mode and owner.
+// Whether somebody other than root or this user could replace or change what has this mode and
+// owner.
 static bool others_may_write(const struct stat *st)
 {
 	if (st->st_mode & S_IWOTH)
@@ -116,7 +118,8 @@ static enum module_verdict check_file(int fd, const char *path, char *out_why)
 			"%s: belongs to user %u; a module must belong to root or to the node's user (%u)",
 			path, st.st_uid, geteuid());
 	if (others_may_write(&st))
-		return refuse(out_why, MODULE_UNSAFE, "%s: others may write it (chmod go-w it)", path);
+		return refuse(
+			out_why, MODULE_UNSAFE, "%s: others may write it (chmod go-w it)", path);
 	return MODULE_LOADED;
 }
 
@@ -222,20 +225,20 @@ static enum module_verdict check_type(struct table_walk *walk, const struct type
 	const char *fault;
 
 	if (walk->count == MODULE_TYPES_MAX)
-		return refuse(walk->out_why, MODULE_BAD_TABLE, "%s: more than %d Spot types", walk->file,
-			MODULE_TYPES_MAX);
+		return refuse(walk->out_why, MODULE_BAD_TABLE, "%s: more than %d Spot types",
+			walk->file, MODULE_TYPES_MAX);
 	if (!name_is_valid(type->name))
 		return refuse(walk->out_why, MODULE_BAD_TABLE,
 			"%s: a Spot type's name must be 1 to 64 of a-z, 0-9 and '-'", walk->file);
 	for (uint32_t i = 0; i < walk->count; i++)
 		if (strcmp(walk->names[i], type->name) == 0)
-			return refuse(walk->out_why, MODULE_BAD_TABLE, "%s: the Spot type %s is there twice",
-				walk->file, type->name);
+			return refuse(walk->out_why, MODULE_BAD_TABLE,
+				"%s: the Spot type %s is there twice", walk->file, type->name);
 	walk->names[walk->count++] = type->name;
 	fault = type_fault(type);
 	if (fault != NULL)
-		return refuse(walk->out_why, MODULE_BAD_TABLE, "%s: the Spot type %s %s", walk->file,
-			type->name, fault);
+		return refuse(walk->out_why, MODULE_BAD_TABLE, "%s: the Spot type %s %s",
+			walk->file, type->name, fault);
 	return MODULE_LOADED;
 }
 
@@ -243,7 +246,8 @@ static enum module_verdict check_types(struct table_walk *walk, const struct spo
 {
 	enum module_verdict verdict = MODULE_LOADED;
 
-	for (uint32_t i = 0; verdict == MODULE_LOADED && m->instance_types && m->instance_types[i]; i++) {
+	for (uint32_t i = 0; verdict == MODULE_LOADED && m->instance_types && m->instance_types[i];
+		i++) {
 		struct type_facts facts = TYPE_FACTS(m->instance_types[i]);
 		verdict = check_type(walk, &facts);
 	}
@@ -266,8 +270,8 @@ enum module_verdict module_table_check(
 
 	if (module->abi != SPOTLANE_MODULE_ABI)
 		return refuse(out_why, MODULE_WRONG_ABI,
-			"%s: built for module interface %u, this node speaks %u (build it again)", name,
-			module->abi, SPOTLANE_MODULE_ABI);
+			"%s: built for module interface %u, this node speaks %u (build it again)",
+			name, module->abi, SPOTLANE_MODULE_ABI);
 	if (module->size != sizeof(*module))
 		return refuse(out_why, MODULE_WRONG_ABI,
 			"%s: its table has %u bytes, this node's has %zu (build it again)", name,
@@ -276,7 +280,8 @@ enum module_verdict module_table_check(
 		return refuse(out_why, MODULE_BAD_TABLE,
 			"%s: the module's name must be 1 to 64 of a-z, 0-9 and '-'", name);
 	if (module->version == NULL || strnlen(module->version, 65) > 64)
-		return refuse(out_why, MODULE_BAD_TABLE, "%s: no version of at most 64 bytes", name);
+		return refuse(
+			out_why, MODULE_BAD_TABLE, "%s: no version of at most 64 bytes", name);
 	if (module->attach == NULL)
 		return refuse(out_why, MODULE_BAD_TABLE, "%s: no attach callback", name);
 	verdict = check_types(&walk, module);

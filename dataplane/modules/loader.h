@@ -4,11 +4,12 @@
 // Loads Spot types from shared objects (docs/MODULES.md).
 //
 // A file is opened once, checked through its descriptor, and loaded through the same descriptor, so
-// what was checked is what runs. It must be a regular file, not a symbolic link, owned by root or by
-// this process's user, writable by nobody else, under directories that nobody else may write (a
-// sticky directory such as the temporary one is accepted). The exported table is then checked whole:
-// ABI number and size, names, limits, and callbacks that must or must not be there. A module is never
-// unloaded. Its constructors run before any check of the table can: loading trusts the file's owner.
+// what was checked is what runs. It must be a regular file, not a symbolic link, owned by root or
+// by this process's user, writable by nobody else, under directories that nobody else may write (a
+// sticky directory such as the temporary one is accepted). The exported table is then checked
+// whole: ABI number and size, names, limits, and callbacks that must or must not be there. A module
+// is never unloaded. Its constructors run before any check of the table can: loading trusts the
+// file's owner.
 //
 // Threads: the main thread, before the workers start. May block on the file system.
 // dp_register_module (dp/port.h) calls the table's attach; loading alone does not.
@@ -30,8 +31,8 @@ enum module_verdict {
 
 enum { MODULE_TYPES_MAX = 32, MODULE_WHY_BYTES = 512 };
 
-// On MODULE_LOADED *out_module is the table, lent for the process's life; otherwise out_why holds one
-// line for a person that names the file and what to do, and *out_module is untouched.
+// On MODULE_LOADED *out_module is the table, lent for the process's life; otherwise out_why holds
+// one line for a person that names the file and what to do, and *out_module is untouched.
 MUST_USE enum module_verdict module_load(const char *path,
 	const struct spotlane_module **out_module, char out_why[MODULE_WHY_BYTES]);
 

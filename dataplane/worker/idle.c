@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Adaptive idling: a few empty polls are free, then the core is offered to others between polls, then
-// the worker leaves the reader set and sleeps: until a queue's descriptor or a wake-up says so, or for
-// a short time where a queue has none to ask.
+// Adaptive idling: a few empty polls are free, then the core is offered to others between polls,
+// then the worker leaves the reader set and sleeps: until a queue's descriptor or a wake-up says
+// so, or for a short time where a queue has none to ask.
 #include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -61,8 +61,8 @@ void idle_turn(struct idle *idle, struct worker_thread *t, bool had_work)
 		sched_yield();
 		return;
 	}
-	// What was left before, we see below; who leaves work later sees that we sleep and wakes us. Work
-	// left in the very moment between waits for the end of the sleep, which is short.
+	// What was left before, we see below; who leaves work later sees that we sleep and wakes
+	// us. Work left in the very moment between waits for the end of the sleep, which is short.
 	(void)atomic_exchange_explicit(&w->asleep, 1, memory_order_seq_cst);
 	if (worker_may_sleep(w)) {
 		publish_reader_offline();

@@ -31,7 +31,8 @@ static bool submit(void *arg, struct offload_job *job)
 {
 	struct pool *pool = arg;
 	void *p = job;
-	if (atomic_fetch_add_explicit(&pool->under_way, 1, memory_order_relaxed) >= pool->jobs_max) {
+	if (atomic_fetch_add_explicit(&pool->under_way, 1, memory_order_relaxed) >=
+		pool->jobs_max) {
 		atomic_fetch_sub_explicit(&pool->under_way, 1, memory_order_relaxed);
 		return false;
 	}
@@ -113,7 +114,8 @@ struct pool *pool_create(struct dp *dp)
 	if (want > POOL_THREADS_MAX)
 		want = POOL_THREADS_MAX;
 	pool->dp = dp;
-	pool->jobs_max = dp->config.offload_queue_max > 0 && want > 0 ? dp->config.offload_queue_max : 0;
+	pool->jobs_max =
+		dp->config.offload_queue_max > 0 && want > 0 ? dp->config.offload_queue_max : 0;
 	pthread_mutex_init(&pool->take_lock, NULL);
 	pthread_mutex_init(&pool->done_lock, NULL);
 	sem_init(&pool->waiting, 0, 0);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// Runs the workers of a data plane: queues attached, then either one loop turn at a time (simulation,
-// tests: one thread steps all) or a thread per worker, started, pinned, idled and stopped here.
+// Runs the workers of a data plane: queues attached, then either one loop turn at a time
+// (simulation, tests: one thread steps all) or a thread per worker, started, pinned, idled and
+// stopped here.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,7 +26,8 @@ struct dp_thread_hooks { // each may be NULL; called on the worker's thread
 	void *arg;
 };
 
-// The eventfd of dp_wake_fd; made by dp_threads_start when nobody asked before. False: no descriptor.
+// The eventfd of dp_wake_fd; made by dp_threads_start when nobody asked before. False: no
+// descriptor.
 MUST_USE bool dp_wake_create(struct dp *dp);
 
 // A thread per worker (cpus[i] < 0: not pinned; cpus NULL: none is) and the pool for blocking work.

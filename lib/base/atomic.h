@@ -2,9 +2,10 @@
 #pragma once
 
 // The atomics of the lock-free parts (lane word, ring, return stack): plain C11 in every product
-// build. With -DEXPLORE each access is also a point where the interleaving explorer in tests/lib may
-// switch to another logical thread, so the explorer runs these very sources. Orders are C11 orders;
-// the explorer itself runs sequentially consistent (the thread sanitizer watches the orders).
+// build. With -DEXPLORE each access is also a point where the interleaving explorer in tests/lib
+// may switch to another logical thread, so the explorer runs these very sources. Orders are C11
+// orders; the explorer itself runs sequentially consistent (the thread sanitizer watches the
+// orders).
 
 #include <stdatomic.h>
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// The clock port. Everything outside programs/, fabric/ and worker start-up takes time from here, so
-// that the simulator can step it. All functions: any thread, no blocking.
+// The clock port. Everything outside programs/, fabric/ and worker start-up takes time from here,
+// so that the simulator can step it. All functions: any thread, no blocking.
 
 #include <stdint.h>
 
 struct clock {
-	// CLOCK_BOOTTIME in nanoseconds: counts suspended time; the clock of leases (O3) and budgets.
+	// CLOCK_BOOTTIME in nanoseconds: counts suspended time; the clock of leases (O3) and
+	// budgets.
 	uint64_t (*boot_ns)(struct clock *self);
 	// A fast monotonic tick (TSC) and its rate; for turn starts and measurements.
 	uint64_t (*ticks)(struct clock *self);

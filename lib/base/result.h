@@ -2,9 +2,9 @@
 #pragma once
 
 // Terminal results of messages and operations: a kind, a reason and whether the work was accepted
-// (semantics M4, M5). Numbers are on the wire and in vectors: they never change and 0 is never sent.
-// This list is the one source: the wire page, the dissector, the Python client's table and the
-// vectors are generated from it by scripts/gen-wire.
+// (semantics M4, M5). Numbers are on the wire and in vectors: they never change and 0 is never
+// sent. This list is the one source: the wire page, the dissector, the Python client's table and
+// the vectors are generated from it by scripts/gen-wire.
 
 #include <stdint.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// Randomness. `struct rng` is a small deterministic generator (xoshiro256**), seeded either from the
-// kernel (rng_seed_system) or from a number (simulation, tests, generators). Not for secrets: keys
-// come from rng_secret. One owner thread per struct.
+// Randomness. `struct rng` is a small deterministic generator (xoshiro256**), seeded either from
+// the kernel (rng_seed_system) or from a number (simulation, tests, generators). Not for secrets:
+// keys come from rng_secret. One owner thread per struct.
 
 #include <stddef.h>
 #include <stdint.h>

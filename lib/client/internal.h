@@ -3,11 +3,13 @@
 
 // The insides of a client, shared by the files of this folder and by tests.
 //
-//   start() ─► op (queued at its port) ─► pump: frames of ready ops into the port's send batch ─► kernel
+//   start() ─► op (queued at its port) ─► pump: frames of ready ops into the port's send batch
+//         ─► kernel
 //   kernel ─► receive batch ─► decode ─► CHALLENGE / ACK / REPLY to the op they name ─► completion
 //
-// An op is one call. Its state says what is awaited; parts that exist only while segments travel hang
-// off it (upload, download). A port is one socket with one session (M9). One owner thread per client.
+// An op is one call. Its state says what is awaited; parts that exist only while segments travel
+// hang off it (upload, download). A port is one socket with one session (M9). One owner thread per
+// client.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -31,7 +33,8 @@ enum {
 	CLIENT_SEGMENTS_IN_TURN = 32, // of one op before the next op of the port gets its turn
 	CLIENT_KEPT_BYTES_MAX = 4096, // buffers up to this size stay with a free op
 	CLIENT_RECEIVE_ROUNDS = 16,   // receive batches in one poll
-	CLIENT_COUNTER_WINDOW = 2048, // a frame older than that many others is dropped by the node (M9)
+	// a frame older than that many others is dropped by the node (M9)
+	CLIENT_COUNTER_WINDOW = 2048,
 	CLIENT_COOKIE_FRESH_S = 55,   // after that long without traffic a cookie is asked for again
 };
 
@@ -149,8 +152,8 @@ struct spotlane_client {
 };
 
 // open.c. clock NULL = the machine's boot-time clock.
-int client_open(const char *node, const struct spotlane_client_options *options, struct clock *clock,
-	spotlane_client **out, char *error, size_t error_size);
+int client_open(const char *node, const struct spotlane_client_options *options,
+	struct clock *clock, spotlane_client **out, char *error, size_t error_size);
 
 // op.c
 static inline uint64_t op_id(const struct client_op *op)

@@ -128,7 +128,8 @@ static uint16_t call_message_type(const struct spotlane_client_call *call)
 	return 0;
 }
 
-static struct client_port *call_port(spotlane_client *client, const struct spotlane_client_call *call)
+static struct client_port *call_port(
+	spotlane_client *client, const struct spotlane_client_call *call)
 {
 	if (call->port > 0)
 		return &client->ports[call->port - 1];
@@ -140,7 +141,8 @@ static struct client_port *call_port(spotlane_client *client, const struct spotl
 // The full id travels where an object may have to be made (T2); elsewhere the key is enough.
 static bool family_needs_id(uint8_t family)
 {
-	return family == WIRE_INTENT_SEND || family == WIRE_INTENT_REQUEST || family == WIRE_CONTROL;
+	return family == WIRE_INTENT_SEND || family == WIRE_INTENT_REQUEST ||
+	       family == WIRE_CONTROL;
 }
 
 static bool op_keep_bytes(struct client_op *op, const struct spotlane_client_call *call)
@@ -254,7 +256,8 @@ static void op_detach(spotlane_client *client, struct client_op *op)
 		client->reply_bytes -= op->download->rx.total_bytes;
 }
 
-static void end_count(struct spotlane_client_stats *stats, const struct spotlane_client_result *result)
+static void end_count(
+	struct spotlane_client_stats *stats, const struct spotlane_client_result *result)
 {
 	stats->in_flight--;
 	switch ((enum spotlane_end)result->end) {
@@ -284,7 +287,8 @@ void op_end(spotlane_client *client, struct client_op *op, struct spotlane_clien
 	op_detach(client, op);
 	end_count(&client->stats, result);
 	client->ended++;
-	// The op is free before its completion runs, so that the completion may start the next call.
+	// The op is free before its completion runs, so that the completion may start the next
+	// call.
 	struct op_download *download = op->download;
 	spotlane_client_done *done = op->done;
 	void *arg = op->arg;

@@ -89,7 +89,8 @@ static int resolve(const char *node, struct addrinfo **out, char *error, size_t 
 
 static void socket_size(int fd, uint32_t bytes)
 {
-	// With the privilege the machine's bound does not apply; without it the kernel gives what it may.
+	// With the privilege the machine's bound does not apply; without it the kernel gives what
+	// it may.
 	int want = (int)bytes;
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &want, sizeof(want)) != 0)
 		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &want, sizeof(want));
@@ -134,8 +135,8 @@ static uint64_t session_draw(void)
 	return session;
 }
 
-static int port_open(spotlane_client *client, struct client_port *port, const struct addrinfo *addresses,
-	uint32_t socket_bytes)
+static int port_open(spotlane_client *client, struct client_port *port,
+	const struct addrinfo *addresses, uint32_t socket_bytes)
 {
 	int fd = socket_open(addresses, socket_bytes);
 	if (fd < 0)
@@ -261,8 +262,8 @@ static void client_free(spotlane_client *client)
 	mem_free(client);
 }
 
-int client_open(const char *node, const struct spotlane_client_options *options, struct clock *clock,
-	spotlane_client **out, char *error, size_t error_size)
+int client_open(const char *node, const struct spotlane_client_options *options,
+	struct clock *clock, spotlane_client **out, char *error, size_t error_size)
 {
 	char unread[8];
 	if (!error || error_size == 0) {

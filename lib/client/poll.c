@@ -85,7 +85,8 @@ static void doze(spotlane_client *client, uint64_t until_ns)
 	struct timespec left = {.tv_sec = (time_t)(left_ns / 1000000000u),
 		.tv_nsec = (long)(left_ns % 1000000000u)};
 	struct epoll_event events[CLIENT_PORTS_MAX];
-	// Errors (a signal) end the wait early, which is harmless: every caller loops on its own clock.
+	// Errors (a signal) end the wait early, which is harmless: every caller loops on its own
+	// clock.
 	(void)epoll_pwait2(client->epoll_fd, events, CLIENT_PORTS_MAX, &left, NULL);
 }
 

@@ -12,7 +12,8 @@
 // The installed numbers are the wire's.
 _Static_assert((int)SPOTLANE_KIND_OK == (int)RESULT_OK, "same numbers");
 _Static_assert((int)SPOTLANE_KIND_UNAVAILABLE == (int)RESULT_UNAVAILABLE, "same numbers");
-_Static_assert((int)SPOTLANE_KIND_CAPACITY_EXCEEDED == (int)RESULT_CAPACITY_EXCEEDED, "same numbers");
+_Static_assert(
+	(int)SPOTLANE_KIND_CAPACITY_EXCEEDED == (int)RESULT_CAPACITY_EXCEEDED, "same numbers");
 _Static_assert((int)SPOTLANE_KIND_CANCELLED == (int)RESULT_CANCELLED, "same numbers");
 _Static_assert((int)SPOTLANE_KIND_UNSUPPORTED == (int)RESULT_UNSUPPORTED, "same numbers");
 _Static_assert((int)SPOTLANE_ACCEPTED_UNKNOWN == (int)ACCEPTED_UNKNOWN, "same numbers");
@@ -46,7 +47,8 @@ static struct bound_words bound_words_of(uint8_t reason)
 	case REASON_PROCESS_INBOUND:
 		return (struct bound_words){"payload not yet started, on the node", "bytes", false};
 	case REASON_PARKED:
-		return (struct bound_words){"place for messages that wait for a Spot", "messages", false};
+		return (struct bound_words){
+			"place for messages that wait for a Spot", "messages", false};
 	case REASON_APPLICATION_LANE_COUNT:
 		return (struct bound_words){"lane", "messages", true};
 	case REASON_APPLICATION_LANE_BYTES:
@@ -72,14 +74,15 @@ static struct bound_words bound_words_of(uint8_t reason)
 	}
 }
 
-static int print_bound(const struct spotlane_client_result *r, const void *id, size_t id_bytes, char *out,
-	size_t size)
+static int print_bound(const struct spotlane_client_result *r, const void *id, size_t id_bytes,
+	char *out, size_t size)
 {
 	struct bound_words words = bound_words_of(r->reason);
 	const char *of = words.of_spot ? " of Spot " : "";
 	int shown = words.of_spot && id ? (int)id_bytes : 0;
-	return snprintf(out, size, ": %s%s%.*s is full: %" PRIu64 " of %" PRIu64 " %s", words.of, of, shown,
-		id ? (const char *)id : "", r->refusal.current, r->refusal.limit, words.unit);
+	return snprintf(out, size, ": %s%s%.*s is full: %" PRIu64 " of %" PRIu64 " %s", words.of,
+		of, shown, id ? (const char *)id : "", r->refusal.current, r->refusal.limit,
+		words.unit);
 }
 
 // What a kind means, for people who meet it for the first time. NULL: the name says it.
@@ -108,8 +111,8 @@ static const char *kind_words(const struct spotlane_client_result *r)
 	}
 }
 
-static int print_words(const struct spotlane_client_result *r, const void *id, size_t id_bytes, char *out,
-	size_t size)
+static int print_words(const struct spotlane_client_result *r, const void *id, size_t id_bytes,
+	char *out, size_t size)
 {
 	if (r->refused)
 		return print_bound(r, id, id_bytes, out, size);
@@ -132,8 +135,8 @@ static size_t used(int printed)
 	return printed > 0 ? (size_t)printed : 0;
 }
 
-size_t spotlane_result_text(const struct spotlane_client_result *result, const void *id, size_t id_bytes,
-	char *out, size_t size)
+size_t spotlane_result_text(const struct spotlane_client_result *result, const void *id,
+	size_t id_bytes, char *out, size_t size)
 {
 	char line[1024];
 	const char *kind = result_kind_name(result->kind);
@@ -144,7 +147,8 @@ size_t spotlane_result_text(const struct spotlane_client_result *result, const v
 	at += used(print_words(result, id, id_bytes, line + at, sizeof(line) - at));
 	if (at >= sizeof(line))
 		at = sizeof(line) - 1;
-	at += used(snprintf(line + at, sizeof(line) - at, " (accepted: %s)", accepted ? accepted : "?"));
+	at += used(snprintf(
+		line + at, sizeof(line) - at, " (accepted: %s)", accepted ? accepted : "?"));
 	if (size > 0)
 		snprintf(out, size, "%s", line);
 	return at;

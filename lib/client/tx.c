@@ -7,9 +7,9 @@
 
 #include "base/check.h"
 
-// Sending. Frames are encoded into the port's batch in this order: the request for a cookie, reports
-// of segments received, then calls in turn. Nothing but the request for a cookie leaves before a
-// cookie is held: the node would only answer with a challenge.
+// Sending. Frames are encoded into the port's batch in this order: the request for a cookie,
+// reports of segments received, then calls in turn. Nothing but the request for a cookie leaves
+// before a cookie is held: the node would only answer with a challenge.
 
 enum { PUMP_ROUNDS = 64 };
 
@@ -86,8 +86,8 @@ static void batch_flush(struct client_port *port)
 {
 	struct spotlane_client_stats *stats = &port->client->stats;
 	// Each round sends, skips one frame or uses up one pending error.
-	for (uint32_t round = 0; port->out_sent < port->out_count && round < 4 * CLIENT_BATCH_FRAMES;
-		round++) {
+	for (uint32_t round = 0;
+		port->out_sent < port->out_count && round < 4 * CLIENT_BATCH_FRAMES; round++) {
 		uint32_t from = port->out_sent;
 		int sent = sendmmsg(port->fd, port->out_msgs + from, port->out_count - from, 0);
 		if (sent < 0 && !batch_skip(port, errno))
@@ -131,11 +131,13 @@ static void hello_put(struct client_port *port)
 	port->hello_due = false;
 	client->stats.hellos++;
 	wheel_set(&client->wheel, &port->hello.node, client->now_ns + ms_ns(port->hello_wait_ms));
-	port->hello_wait_ms = port->hello_wait_ms * 2 < CLIENT_REPEAT_MS_MAX ? port->hello_wait_ms * 2
-									      : CLIENT_REPEAT_MS_MAX;
+	port->hello_wait_ms = port->hello_wait_ms * 2 < CLIENT_REPEAT_MS_MAX
+				      ? port->hello_wait_ms * 2
+				      : CLIENT_REPEAT_MS_MAX;
 }
 
-static void ack_put(struct client_port *port, const struct wire_header *of, const struct seg_ack *ack)
+static void ack_put(
+	struct client_port *port, const struct wire_header *of, const struct seg_ack *ack)
 {
 	uint8_t body[SEG_ACK_BYTES];
 	seg_ack_encode(ack, body);
@@ -244,7 +246,8 @@ static void op_put_frame(struct client_port *port, struct client_op *op)
 		repeat_arm(port, op, port->client->repeat_after_ms);
 }
 
-static void op_put_segment(struct client_port *port, struct client_op *op, uint32_t index, bool last)
+static void op_put_segment(
+	struct client_port *port, struct client_op *op, uint32_t index, bool last)
 {
 	struct op_upload *upload = op->upload;
 	struct wire_header h = op->h;
@@ -306,8 +309,8 @@ bool port_is_ready(const struct client_port *port)
 		!(TAILQ_EMPTY(&port->queue) && TAILQ_EMPTY(&port->acks));
 }
 
-// A node forgets a silent session, and then takes nothing without a fresh cookie. A request would be
-// challenged, but a one-way message would be lost unnoticed: so the cookie is asked for first.
+// A node forgets a silent session, and then takes nothing without a fresh cookie. A request would
+// be challenged, but a one-way message would be lost unnoticed: so the cookie is asked for first.
 static void cookie_age(struct client_port *port)
 {
 	uint64_t fresh_ns = (uint64_t)CLIENT_COOKIE_FRESH_S * 1000000000u;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// A timer wheel: set and cancel in constant time, for tens of thousands of time limits of which nearly
-// all are cancelled. Ticks are 2^20 ns (about a millisecond); a timer never fires early and at most
-// one tick late. Pure: the caller says what time it is. One owner thread.
+// A timer wheel: set and cancel in constant time, for tens of thousands of time limits of which
+// nearly all are cancelled. Ticks are 2^20 ns (about a millisecond); a timer never fires early and
+// at most one tick late. Pure: the caller says what time it is. One owner thread.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -37,8 +37,8 @@ static inline bool wheel_is_set(const struct wheel_node *node)
 void wheel_set(struct wheel *wheel, struct wheel_node *node, uint64_t due_ns);
 // Accepts a timer that is not set.
 void wheel_cancel(struct wheel_node *node);
-// The next timer that is due, taken off the wheel; NULL when none is. Timers may be set and cancelled
-// between two calls.
+// The next timer that is due, taken off the wheel; NULL when none is. Timers may be set and
+// cancelled between two calls.
 MUST_USE struct wheel_node *wheel_take(struct wheel *wheel, uint64_t now_ns);
 // When to look again: no timer is due before. UINT64_MAX = none is set.
 uint64_t wheel_next_ns(struct wheel *wheel);

@@ -45,8 +45,8 @@ struct lane_level lane_level(const struct lane_word *word)
 
 enum lane_choice lane_choose(bool lifecycle_ready, bool application_ready, uint8_t *run)
 {
-	// Yield debt: after a full run the next ready application item goes first and clears it. While
-	// none is ready lifecycle goes on, and the debt stays due.
+	// Yield debt: after a full run the next ready application item goes first and clears it.
+	// While none is ready lifecycle goes on, and the debt stays due.
 	if (application_ready && (!lifecycle_ready || *run >= LANE_LIFECYCLE_RUN_MAX)) {
 		*run = 0;
 		return LANE_APPLICATION;

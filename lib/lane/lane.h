@@ -49,8 +49,8 @@ struct lane_level {
 bool lane_bounds_valid(struct lane_bounds bounds);
 
 void lane_word_init(struct lane_word *word, bool opening);
-// Admits one item of charge_bytes (> 0) or changes nothing. `bounds` are valid ones. Count is judged
-// before bytes, so an item over both names the count; a seal is named before `opening`.
+// Admits one item of charge_bytes (> 0) or changes nothing. `bounds` are valid ones. Count is
+// judged before bytes, so an item over both names the count; a seal is named before `opening`.
 MUST_USE static inline enum lane_verdict lane_reserve(
 	struct lane_word *word, struct lane_bounds bounds, uint32_t charge_bytes);
 // The first message of a fresh Spot, by the one who carries it: passes `opening`.

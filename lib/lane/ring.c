@@ -6,7 +6,8 @@
 
 _Static_assert(offsetof(struct ring, head) - offsetof(struct ring, tail) == CACHE_LINE_BYTES,
 	"the two sides never share a line");
-_Static_assert(offsetof(struct ring, mask) == 2 * CACHE_LINE_BYTES, "constants have their own line");
+_Static_assert(
+	offsetof(struct ring, mask) == 2 * CACHE_LINE_BYTES, "constants have their own line");
 
 struct ring *ring_create(uint32_t capacity)
 {

@@ -3,8 +3,8 @@
 
 // Bounded single-producer single-consumer ring of pointers, for items between two workers, commands
 // and facts. Each side caches the other's index. Wait-free; a full ring refuses, never overwrites.
-// Ordering: the producer's release store of `tail` pairs with the consumer's acquire load of it, and
-// the consumer's release store of `head` with the producer's acquire load.
+// Ordering: the producer's release store of `tail` pairs with the consumer's acquire load of it,
+// and the consumer's release store of `head` with the producer's acquire load.
 
 #include <stdatomic.h>
 #include <stdbool.h>

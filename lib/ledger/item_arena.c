@@ -5,8 +5,8 @@
 #include "base/mem.h"
 #include "ledger/item_memory.h"
 
-// One owner thread allocates and frees; other threads only push chains on `returned`, from which the
-// owner takes everything at once, so the stack has no ABA problem.
+// One owner thread allocates and frees; other threads only push chains on `returned`, from which
+// the owner takes everything at once, so the stack has no ABA problem.
 
 struct item_arena {
 	struct item_memory memory; // owner

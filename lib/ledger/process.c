@@ -2,8 +2,8 @@
 #include "ledger/ledger.h"
 
 // The central word holds the budget nobody has taken, so "never above the mark" is "never below
-// zero", which one compare-and-swap decides. Only counts travel through it: relaxed order is enough;
-// items themselves are published by the rings and return stacks that carry them.
+// zero", which one compare-and-swap decides. Only counts travel through it: relaxed order is
+// enough; items themselves are published by the rings and return stacks that carry them.
 
 _Static_assert(sizeof(struct ledger_process) == 2 * CACHE_LINE_BYTES,
 	"the word that all workers write has its own line");

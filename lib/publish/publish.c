@@ -13,12 +13,12 @@
 
 #include "base/check.h"
 
-// liburcu's call_rcu with its default reclaimer thread, created here on purpose and not at the first
-// deferral: that would happen on whatever core the deferring thread is pinned to.
-// call_rcu asks its caller to be a reader only to keep per-CPU reclaimers from vanishing under it;
-// there are none here, so control may defer without ever being one.
-// The thread sanitizer does not see the ordering that the library makes: readers release a token at
-// each quiescent point, the reclaimer acquires it before it frees.
+// liburcu's call_rcu with its default reclaimer thread, created here on purpose and not at the
+// first deferral: that would happen on whatever core the deferring thread is pinned to. call_rcu
+// asks its caller to be a reader only to keep per-CPU reclaimers from vanishing under it; there are
+// none here, so control may defer without ever being one. The thread sanitizer does not see the
+// ordering that the library makes: readers release a token at each quiescent point, the reclaimer
+// acquires it before it frees.
 
 struct deferred { // what publish_deferred really is
 	struct rcu_head head;
@@ -100,7 +100,8 @@ uint64_t publish_pending(void)
 }
 
 // A marker behind everything deferred so far: one reclaimer, one queue, first in first out. The
-// library's own barrier does the same, but frees its marker where the thread sanitizer cannot follow.
+// library's own barrier does the same, but frees its marker where the thread sanitizer cannot
+// follow.
 struct barrier {
 	struct rcu_head head;
 	pthread_mutex_t lock;

@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "route/table.h"
 
-// The writer's half. Every change is one release store that a reader sees or does not see: a word, a
-// directory entry, or the directory. What it replaces is freed after a grace period.
+// The writer's half. Every change is one release store that a reader sees or does not see: a word,
+// a directory entry, or the directory. What it replaces is freed after a grace period.
 
 _Static_assert(sizeof(struct route_directory) == CACHE_LINE_BYTES, "entries start a line");
 
@@ -44,8 +44,8 @@ static uint64_t directory_count(const struct route_directory *directory)
 	return UINT64_C(1) << directory->depth;
 }
 
-static void directory_set(
-	struct route_directory *directory, uint64_t first, uint64_t count, struct route_shard *shard)
+static void directory_set(struct route_directory *directory, uint64_t first, uint64_t count,
+	struct route_shard *shard)
 {
 	for (uint64_t i = first; i < first + count; i++) {
 		directory->shards[i] = shard;
@@ -66,7 +66,8 @@ static uint64_t directory_span(const struct route_directory *directory, uint32_t
 static uint32_t version_next(struct route_table *table)
 {
 	// A version fits a cursor and is never 0 there, so that no cursor but the first is 0.
-	table->version_last = table->version_last >= ROUTE_VERSION_MAX ? 1 : table->version_last + 1;
+	table->version_last =
+		table->version_last >= ROUTE_VERSION_MAX ? 1 : table->version_last + 1;
 	return table->version_last;
 }
 
@@ -90,7 +91,8 @@ static void size_for(uint64_t expected, uint32_t *out_depth, uint32_t *out_log2)
 	*out_log2 = log2;
 }
 
-static bool create_shards(struct route_table *table, struct route_directory *directory, uint32_t log2)
+static bool create_shards(
+	struct route_table *table, struct route_directory *directory, uint32_t log2)
 {
 	for (uint64_t i = 0; i < directory_count(directory); i++) {
 		struct route_shard *shard =
@@ -181,7 +183,8 @@ static void replace_done(struct route_table *table, struct route_shard *old)
 	route_shard_retire(old);
 }
 
-static bool rebuild(struct route_table *table, struct route_shard *old, uint64_t hash, uint32_t log2)
+static bool rebuild(
+	struct route_table *table, struct route_shard *old, uint64_t hash, uint32_t log2)
 {
 	struct route_directory *directory = route_table_directory(table);
 	struct route_shard *fresh = route_shard_create(log2, old->depth, version_next(table));
@@ -239,8 +242,8 @@ static bool split(struct route_table *table, struct route_shard *old, uint64_t h
 	return true;
 }
 
-// A shard at its limit that is half dead is rebuilt at its size, otherwise it grows or splits. Either
-// way a good part of it is free afterwards, so the cost per insertion stays constant.
+// A shard at its limit that is half dead is rebuilt at its size, otherwise it grows or splits.
+// Either way a good part of it is free afterwards, so the cost per insertion stays constant.
 static bool make_room(struct route_table *table, struct route_shard *shard, uint64_t hash)
 {
 	if (shard->live <= route_shard_used_max(shard) / 2)

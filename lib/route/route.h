@@ -3,9 +3,9 @@
 
 // The route table (R1-R3): Spot key -> tagged word. Flat, open-addressed, sharded, 16-byte keys,
 // slots chosen by a mix keyed at boot. One writer (control); readers are publish/ readers and take
-// no lock and write nothing. A slot's key is written once, its value is published by a release store
-// (pairs with the reader's acquire load); removal stores ROUTE_NONE; slots are recycled when their
-// shard is rebuilt for growth, and the old shard is freed after a grace period.
+// no lock and write nothing. A slot's key is written once, its value is published by a release
+// store (pairs with the reader's acquire load); removal stores ROUTE_NONE; slots are recycled when
+// their shard is rebuilt for growth, and the old shard is freed after a grace period.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -55,7 +55,8 @@ enum route_write { ROUTE_WRITTEN = 1, ROUTE_NO_MEMORY = 2, ROUTE_STALLED = 3 };
 // Insert or replace in one step: readers see the old word or the new one. STALLED when readers keep
 // too much retired memory alive (R3); nothing changed, as with NO_MEMORY. The key is not zero, the
 // word not ROUTE_NONE. The caller defers what a replaced word pointed to.
-MUST_USE enum route_write route_publish(struct route_table *table, struct spot_key key, route_word word);
+MUST_USE enum route_write route_publish(
+	struct route_table *table, struct spot_key key, route_word word);
 // Removes; returns the word that was there, ROUTE_NONE if none. Never fails and takes no memory.
 route_word route_retire(struct route_table *table, struct spot_key key);
 uint64_t route_count(const struct route_table *table);

@@ -19,8 +19,8 @@ static size_t slots_bytes(uint32_t log2)
 	return (size_t)1 << log2;
 }
 
-// Twice the size is mapped and the unaligned ends are returned: only an aligned stretch can become a
-// huge page. Where the kernel has none to give, small pages do.
+// Twice the size is mapped and the unaligned ends are returned: only an aligned stretch can become
+// a huge page. Where the kernel has none to give, small pages do.
 static struct route_slot *map_huge(void)
 {
 	uint8_t *raw = mmap(NULL, 2 * HUGE_BYTES, PROT_READ | PROT_WRITE,
@@ -103,7 +103,8 @@ void route_shard_fill(
 {
 	atomic_store_explicit(&slot->key_lo, key.lo, memory_order_relaxed);
 	atomic_store_explicit(&slot->key_hi, key.hi, memory_order_relaxed);
-	// Release pairs with the reader's acquire: a word is seen with its key and what it points to.
+	// Release pairs with the reader's acquire: a word is seen with its key and what it points
+	// to.
 	atomic_store_explicit(&slot->word, word, memory_order_release);
 	shard->used++;
 	shard->live++;

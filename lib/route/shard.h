@@ -15,8 +15,8 @@
 #include "route/route.h"
 
 // Key halves are written once, before the word's first release store; a key of zero marks a slot
-// never used, where every probe ends. Slots are packed: one in four lies across two cache lines, and
-// still they beat padded ones, because more of the table fits each cache.
+// never used, where every probe ends. Slots are packed: one in four lies across two cache lines,
+// and still they beat padded ones, because more of the table fits each cache.
 struct route_slot {
 	_Atomic uint64_t key_lo;
 	_Atomic uint64_t key_hi;
@@ -26,7 +26,8 @@ struct route_slot {
 enum {
 	ROUTE_SHARD_LOG2_MIN = 13, // 8 KiB
 	ROUTE_SHARD_LOG2_MAX = 21, // 2 MiB: one huge page
-	ROUTE_ENTRY_LOG2_MASK = 63, // a directory entry is a slots pointer with log2 in its low bits
+	// a directory entry is a slots pointer with log2 in its low bits
+	ROUTE_ENTRY_LOG2_MASK = 63,
 };
 
 struct route_shard {
@@ -57,8 +58,8 @@ static inline uint32_t route_slot_count(uint32_t log2)
 	return (UINT32_C(1) << log2) / (uint32_t)sizeof(struct route_slot);
 }
 
-// Where a probe begins: the low half of the hash, scaled to the count, which is no power of two. (The
-// directory uses the top bits.)
+// Where a probe begins: the low half of the hash, scaled to the count, which is no power of two.
+// (The directory uses the top bits.)
 static inline uint32_t route_slot_home(uint64_t hash, uint32_t count)
 {
 	return (uint32_t)(((hash & UINT32_MAX) * count) >> 32);

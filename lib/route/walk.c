@@ -2,9 +2,9 @@
 #include "route/route.h"
 #include "route/table.h"
 
-// A cursor names a place in the space of hashes, not in memory: the first hash prefix of a shard, the
-// next slot in it, and the version of the shard. A shard that was rebuilt or split since has another
-// version and is walked again from its first slot: twice rather than never.
+// A cursor names a place in the space of hashes, not in memory: the first hash prefix of a shard,
+// the next slot in it, and the version of the shard. A shard that was rebuilt or split since has
+// another version and is walked again from its first slot: twice rather than never.
 
 enum {
 	CURSOR_SLOT_SHIFT = 23,   // version below

@@ -248,7 +248,8 @@ struct resolved activation_resolve(const struct resolve_row *row)
 	}
 	if (!row->ready) {
 		r.kind = RESOLVED_CREATING;
-		r.as.creating.claimant = row->owner_is_this_node ? CLAIMANT_OURS_LOST : CLAIMANT_OTHER;
+		r.as.creating.claimant =
+			row->owner_is_this_node ? CLAIMANT_OURS_LOST : CLAIMANT_OTHER;
 		r.as.creating.reservation = row->fence;
 		memcpy(r.as.creating.attempt, row->last_operation, sizeof(r.as.creating.attempt));
 		return r;

@@ -32,8 +32,8 @@ static size_t utf8_sequence(const uint8_t *p, size_t left)
 	for (size_t i = 1; i < need; i++)
 		if ((p[i] & 0xc0) != 0x80)
 			return 0;
-	if ((b == 0xe0 && p[1] < 0xa0) || (b == 0xed && p[1] > 0x9f) || (b == 0xf0 && p[1] < 0x90) ||
-		(b == 0xf4 && p[1] > 0x8f))
+	if ((b == 0xe0 && p[1] < 0xa0) || (b == 0xed && p[1] > 0x9f) ||
+		(b == 0xf0 && p[1] < 0x90) || (b == 0xf4 && p[1] > 0x8f))
 		return 0;
 	return need;
 }

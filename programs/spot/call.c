@@ -33,7 +33,8 @@ static enum spotlane_call_family family_of(const struct spot_options *o)
 	return SPOTLANE_CALL_REQUEST;
 }
 
-static struct spotlane_client_call call_of(const struct spot_options *o, const struct payload *payload)
+static struct spotlane_client_call call_of(
+	const struct spot_options *o, const struct payload *payload)
 {
 	return (struct spotlane_client_call){
 		.size = sizeof(struct spotlane_client_call),
@@ -42,7 +43,8 @@ static struct spotlane_client_call call_of(const struct spot_options *o, const s
 		.id_bytes = strlen(o->operands[0]),
 		.type = o->verb == SPOT_VERB_CREATE ? o->type_name : o->intent,
 		.message_type = o->message_type,
-		.content_type = o->content >= 0 ? (uint16_t)o->content : (uint16_t)payload_judge(payload),
+		.content_type =
+			o->content >= 0 ? (uint16_t)o->content : (uint16_t)payload_judge(payload),
 		.explain = o->explain,
 		.payload = payload->bytes,
 		.payload_bytes = payload->size,
@@ -53,8 +55,9 @@ static struct spotlane_client_call call_of(const struct spot_options *o, const s
 static enum spot_exit say_not_started(const struct spot_options *o, int error)
 {
 	if (error == -EMSGSIZE)
-		fprintf(stderr, "spot: the payload is too large: a create argument holds 1,024 bytes, a\n"
-				"      message 16 MiB.\n");
+		fprintf(stderr,
+			"spot: the payload is too large: a create argument holds 1,024 bytes, a\n"
+			"      message 16 MiB.\n");
 	else if (error == -EINVAL)
 		fprintf(stderr,
 			"spot: '%s' is not an id (1 to 255 bytes of UTF-8), or the type's name\n"
@@ -112,7 +115,8 @@ static bool print_payload(const struct spotlane_client_result *r)
 	return true;
 }
 
-static enum spot_exit print_text(const struct spot_options *o, const struct spotlane_client_result *r)
+static enum spot_exit print_text(
+	const struct spot_options *o, const struct spotlane_client_result *r)
 {
 	if (r->explained)
 		fprintf(stderr, "%.*s\n", (int)r->explanation_bytes, r->explanation);
@@ -161,22 +165,23 @@ static void json_put_payload(json_t *document, const struct spotlane_client_resu
 		json_put_bytes(document, r);
 }
 
-static enum spot_exit print_json(const struct spot_options *o, const struct spotlane_client_result *r,
-	const struct spotlane_client_stats *stats)
+static enum spot_exit print_json(const struct spot_options *o,
+	const struct spotlane_client_result *r, const struct spotlane_client_stats *stats)
 {
 	const char *contents[] = {"bytes", "json", "text", "refusal"};
 	char text[1024];
 	spotlane_result_text(r, o->operands[0], strlen(o->operands[0]), text, sizeof(text));
 	char generation[24];
 	snprintf(generation, sizeof(generation), "%" PRIu64, r->object_generation);
-	json_t *document = json_pack("{s:s, s:s, s:s?, s:s, s:s, s:s, s:i, s:I, s:s, s:s, s:i, s:i, s:b}",
-		"id", o->operands[0], "kind", spotlane_kind_name(r->kind), "reason",
-		r->reason ? spotlane_reason_name(r->reason) : NULL, "accepted",
-		spotlane_accepted_name(r->accepted), "end", json_name_of_end(r->end), "text", text,
-		"exit_code", (int)exit_code_of(r), "latency_ns", (json_int_t)r->latency_ns,
-		"object_generation", generation, "content", contents[r->content_type % 4],
-		"ingress_worker", (int)r->ingress_worker, "home_worker", (int)r->home_worker, "pressure",
-		(int)r->pressure);
+	json_t *document =
+		json_pack("{s:s, s:s, s:s?, s:s, s:s, s:s, s:i, s:I, s:s, s:s, s:i, s:i, s:b}",
+			"id", o->operands[0], "kind", spotlane_kind_name(r->kind), "reason",
+			r->reason ? spotlane_reason_name(r->reason) : NULL, "accepted",
+			spotlane_accepted_name(r->accepted), "end", json_name_of_end(r->end),
+			"text", text, "exit_code", (int)exit_code_of(r), "latency_ns",
+			(json_int_t)r->latency_ns, "object_generation", generation, "content",
+			contents[r->content_type % 4], "ingress_worker", (int)r->ingress_worker,
+			"home_worker", (int)r->home_worker, "pressure", (int)r->pressure);
 	if (!document)
 		return json_print(NULL);
 	if (r->refused)
@@ -189,7 +194,8 @@ static enum spot_exit print_json(const struct spot_options *o, const struct spot
 	return json_print(document);
 }
 
-static enum spot_exit write_output(const struct spot_options *o, const struct spotlane_client_result *r)
+static enum spot_exit write_output(
+	const struct spot_options *o, const struct spotlane_client_result *r)
 {
 	if (!o->output || r->kind != SPOTLANE_KIND_OK)
 		return SPOT_EXIT_OK;

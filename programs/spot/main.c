@@ -6,9 +6,13 @@
 
 static enum spot_exit help(const struct spot_options *o)
 {
-	static const char *const names[] = {[SPOT_VERB_REQUEST] = "request", [SPOT_VERB_SEND] = "send",
-		[SPOT_VERB_CREATE] = "create", [SPOT_VERB_CLOSE] = "close", [SPOT_VERB_LOOKUP] = "lookup",
-		[SPOT_VERB_REPLAY] = "replay", [SPOT_VERB_GEN] = "gen"};
+	static const char *const names[] = {[SPOT_VERB_REQUEST] = "request",
+		[SPOT_VERB_SEND] = "send",
+		[SPOT_VERB_CREATE] = "create",
+		[SPOT_VERB_CLOSE] = "close",
+		[SPOT_VERB_LOOKUP] = "lookup",
+		[SPOT_VERB_REPLAY] = "replay",
+		[SPOT_VERB_GEN] = "gen"};
 	enum spot_verb verb = SPOT_VERB_NONE;
 	for (int i = SPOT_VERB_REQUEST; o->operand_count > 0 && i <= SPOT_VERB_GEN; i++)
 		if (strcmp(names[i], o->operands[0]) == 0)

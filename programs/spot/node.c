@@ -13,12 +13,14 @@ static enum spot_exit say_unreachable(const struct spot_options *o, int error, u
 	else
 		fprintf(stderr, "spot: no answer from %s within %.1f s.\n", o->node,
 			(double)waited_us / 1e6);
-	fprintf(stderr, "      Is a node running there? Start one with scripts/run, or name another with\n"
-			"      --node HOST:PORT or SPOTLANE_NODE.\n");
+	fprintf(stderr,
+		"      Is a node running there? Start one with scripts/run, or name another with\n"
+		"      --node HOST:PORT or SPOTLANE_NODE.\n");
 	return SPOT_EXIT_UNREACHABLE;
 }
 
-enum spot_exit node_open(const struct spot_options *o, uint32_t in_flight_max, spotlane_client **out)
+enum spot_exit node_open(
+	const struct spot_options *o, uint32_t in_flight_max, spotlane_client **out)
 {
 	struct spotlane_client_options options = {
 		.size = sizeof(options), .ports = o->ports, .in_flight_max = in_flight_max};

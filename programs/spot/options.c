@@ -38,7 +38,8 @@ static const struct verb_words verbs[] = {
 #define VERB(name) (1u << SPOT_VERB_##name)
 
 enum {
-	TALKS = VERB(REQUEST) | VERB(SEND) | VERB(CREATE) | VERB(CLOSE) | VERB(LOOKUP) | VERB(REPLAY),
+	TALKS = VERB(REQUEST) | VERB(SEND) | VERB(CREATE) | VERB(CLOSE) | VERB(LOOKUP) |
+		VERB(REPLAY),
 	MESSAGES = VERB(REQUEST) | VERB(SEND),
 	ANSWERED = VERB(REQUEST) | VERB(CREATE) | VERB(CLOSE) | VERB(LOOKUP),
 };
@@ -279,15 +280,16 @@ void options_help(enum spot_verb verb)
 	}
 }
 
-static enum spot_exit take_option(
-	struct spot_options *o, const char *verb, const char *name, const char *value, bool *out_used)
+static enum spot_exit take_option(struct spot_options *o, const char *verb, const char *name,
+	const char *value, bool *out_used)
 {
 	const struct option_words *option = NULL;
 	for (size_t i = 0; i < ARRAY_COUNT(options) && !option; i++)
 		if (strcmp(options[i].name, name) == 0)
 			option = &options[i];
 	if (!option || !(option->verbs & (1u << o->verb))) {
-		fprintf(stderr, "spot: 'spot %s' has no option %s. 'spot help %s' lists its options.\n",
+		fprintf(stderr,
+			"spot: 'spot %s' has no option %s. 'spot help %s' lists its options.\n",
 			verb, name, verb);
 		return SPOT_EXIT_USAGE;
 	}
@@ -416,7 +418,8 @@ enum spot_exit options_parse(int argc, char **argv, struct spot_options *out)
 		if (argc < 2)
 			fprintf(stderr, "spot: say what to do: 'spot help' lists the verbs.\n");
 		else
-			fprintf(stderr, "spot: there is no verb '%s': 'spot help' lists the verbs.\n",
+			fprintf(stderr,
+				"spot: there is no verb '%s': 'spot help' lists the verbs.\n",
 				argv[1]);
 		return SPOT_EXIT_USAGE;
 	}

@@ -76,5 +76,6 @@ enum spotlane_content_type payload_judge(const struct payload *payload)
 		json_decref(document);
 		return SPOTLANE_CONTENT_JSON;
 	}
-	return is_utf8(payload->bytes, payload->size) ? SPOTLANE_CONTENT_TEXT : SPOTLANE_CONTENT_BYTES;
+	return is_utf8(payload->bytes, payload->size) ? SPOTLANE_CONTENT_TEXT
+						      : SPOTLANE_CONTENT_BYTES;
 }

@@ -78,7 +78,8 @@ static enum spot_exit read_type(const struct reader *reader, json_t *type, uint1
 		return SPOT_EXIT_OK;
 	}
 	if (!json_is_string(type))
-		return say(reader, "\"type\" is missing: a number, or a name that --type-map knows");
+		return say(
+			reader, "\"type\" is missing: a number, or a name that --type-map knows");
 	for (uint32_t i = 0; i < reader->type_count; i++) {
 		if (strcmp(reader->types[i].name, json_string_value(type)) == 0) {
 			*out = reader->types[i].number;
@@ -116,7 +117,8 @@ static bool record_keep_payload(struct record *record, json_t *payload)
 			memcpy(text, json_string_value(payload), json_string_length(payload));
 	} else if (payload) {
 		record->content_type = SPOTLANE_CONTENT_JSON;
-		text = json_dumps(payload, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+		text = json_dumps(
+			payload, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
 		record->payload_bytes = text ? (uint32_t)strlen(text) : 0;
 	} else {
 		return true;
@@ -180,7 +182,8 @@ static void count_spots(struct recording *recording)
 	if (!keys)
 		return;
 	for (uint64_t i = 0; i < recording->count; i++)
-		keys[i] = spot_key_of(span_of(recording->records[i].id, recording->records[i].id_bytes));
+		keys[i] = spot_key_of(
+			span_of(recording->records[i].id, recording->records[i].id_bytes));
 	qsort(keys, recording->count, sizeof(*keys), key_order);
 	for (uint64_t i = 0; i < recording->count; i++)
 		recording->spots += i == 0 || !spot_key_equal(keys[i], keys[i - 1]);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// A recording to be replayed: JSON lines {"id":…,"type":…,"payload":…}, read whole and checked before
-// the first message is sent. Main thread.
+// A recording to be replayed: JSON lines {"id":…,"type":…,"payload":…}, read whole and checked
+// before the first message is sent. Main thread.
 
 #include <stdint.h>
 

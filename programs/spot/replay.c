@@ -14,15 +14,16 @@
 #include "recording.h"
 
 // Replay keeps at most a window of messages in flight. With --rate N it is open-loop: message i is
-// due at start + i/N by the clock, and its latency counts from then, so that a node that falls behind
-// shows in the figures although the window holds messages back. Nothing is sent again (M3).
+// due at start + i/N by the clock, and its latency counts from then, so that a node that falls
+// behind shows in the figures although the window holds messages back. Nothing is sent again (M3).
 
 enum { KINDS = 32, REASONS = 64 };
 
 struct cell {
 	uint64_t count;
 	char example[256]; // the first refusal of this cell in words
-	struct spotlane_refusal refusal; // and in numbers, when it was for room (limit 0 = it was not)
+	// and in numbers, when it was for room (limit 0 = it was not)
+	struct spotlane_refusal refusal;
 };
 
 struct flight { // one message under way
@@ -111,7 +112,8 @@ static uint64_t due_ns(const struct replay *replay, uint64_t index)
 
 static bool message_start(struct replay *replay, uint64_t when_due_ns)
 {
-	const struct record *record = &replay->recording.records[replay->sent % replay->recording.count];
+	const struct record *record =
+		&replay->recording.records[replay->sent % replay->recording.count];
 	struct flight *flight = replay->free_flights;
 	struct spotlane_client_call call = {
 		.size = sizeof(call),
@@ -135,8 +137,8 @@ static bool message_start(struct replay *replay, uint64_t when_due_ns)
 		replay->sent++;
 		return true;
 	}
-	fprintf(stderr, "spot: message %" PRIu64 " could not be started: %s. Stopping.\n", replay->sent,
-		strerror(-error));
+	fprintf(stderr, "spot: message %" PRIu64 " could not be started: %s. Stopping.\n",
+		replay->sent, strerror(-error));
 	interrupted = 1;
 	return false;
 }
@@ -148,7 +150,8 @@ static uint64_t start_due(struct replay *replay)
 	uint64_t now = now_ns();
 	while (!interrupted && replay->sent < replay->total && replay->free_flights) {
 		// Under pressure half the window, which halves the rate where no clock gives one.
-		if (replay->pressure && spotlane_client_in_flight(replay->client) > replay->o->window / 2)
+		if (replay->pressure &&
+			spotlane_client_in_flight(replay->client) > replay->o->window / 2)
 			break;
 		uint64_t due = by_clock ? due_ns(replay, replay->sent) : now;
 		if (due > now)
@@ -249,15 +252,16 @@ static void print_duration(const char *name, uint64_t ns)
 static void print_table(const struct replay *replay)
 {
 	const struct histogram *h = &replay->latency;
-	printf("%" PRIu64 " messages to %" PRIu64 " Spots in %.2f s: %.0f messages/s\n", replay->sent,
-		replay->recording.spots, seconds_of(replay), per_second(replay));
+	printf("%" PRIu64 " messages to %" PRIu64 " Spots in %.2f s: %.0f messages/s\n",
+		replay->sent, replay->recording.spots, seconds_of(replay), per_second(replay));
 	printf("  sent %" PRIu64 " = answered OK %" PRIu64 " + refused %" PRIu64
-	       " + no answer in time %" PRIu64 " + ended here %" PRIu64 "; unaccounted %" PRIu64 "\n",
+	       " + no answer in time %" PRIu64 " + ended here %" PRIu64 "; unaccounted %" PRIu64
+	       "\n",
 		replay->sent, replay->ok, replay->refused, replay->deadlines, replay->other,
 		unaccounted(replay));
 	if (replay->sent < replay->total)
-		printf("  stopped early: %" PRIu64 " of %" PRIu64 " messages were sent\n", replay->sent,
-			replay->total);
+		printf("  stopped early: %" PRIu64 " of %" PRIu64 " messages were sent\n",
+			replay->sent, replay->total);
 	printf("  latency");
 	print_duration("p50", histogram_at(h, 50000));
 	print_duration("p99", histogram_at(h, 99000));
@@ -277,11 +281,13 @@ static json_t *json_of_cells(const struct replay *replay)
 			if (cell->count == 0)
 				continue;
 			json_array_append_new(results,
-				json_pack("{s:s?, s:s?, s:I, s:s?, s:o?}", "kind", spotlane_kind_name(kind),
-					"reason", reason ? spotlane_reason_name(reason) : NULL, "messages",
+				json_pack("{s:s?, s:s?, s:I, s:s?, s:o?}", "kind",
+					spotlane_kind_name(kind), "reason",
+					reason ? spotlane_reason_name(reason) : NULL, "messages",
 					(json_int_t)cell->count, "example",
 					cell->example[0] ? cell->example : NULL, "refusal",
-					cell->refusal.limit ? json_of_refusal(&cell->refusal) : NULL));
+					cell->refusal.limit ? json_of_refusal(&cell->refusal)
+							    : NULL));
 		}
 	}
 	return results;
@@ -289,10 +295,11 @@ static json_t *json_of_cells(const struct replay *replay)
 
 static json_t *json_of_latency(const struct histogram *h)
 {
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "count", (json_int_t)h->count, "min",
-		(json_int_t)(h->count ? h->min : 0), "mean", (json_int_t)(h->count ? h->sum / h->count : 0),
-		"p50", (json_int_t)histogram_at(h, 50000), "p99", (json_int_t)histogram_at(h, 99000), "p999",
-		(json_int_t)histogram_at(h, 99900), "max", (json_int_t)h->max);
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "count", (json_int_t)h->count,
+		"min", (json_int_t)(h->count ? h->min : 0), "mean",
+		(json_int_t)(h->count ? h->sum / h->count : 0), "p50",
+		(json_int_t)histogram_at(h, 50000), "p99", (json_int_t)histogram_at(h, 99000),
+		"p999", (json_int_t)histogram_at(h, 99900), "max", (json_int_t)h->max);
 }
 
 static json_t *json_of_rate(uint64_t rate)
@@ -311,10 +318,11 @@ static enum spot_exit print_document(const struct replay *replay)
 		(int)replay->o->repeat, "messages", (json_int_t)replay->total, "spots",
 		(json_int_t)replay->recording.spots, "sent", (json_int_t)replay->sent, "ok",
 		(json_int_t)replay->ok, "refused", (json_int_t)replay->refused, "deadline",
-		(json_int_t)replay->deadlines, "ended_here", (json_int_t)replay->other, "unaccounted",
-		(json_int_t)unaccounted(replay), "seconds", seconds_of(replay), "messages_per_second",
-		per_second(replay), "latency_ns", json_of_latency(&replay->latency), "results",
-		json_of_cells(replay), "client", json_of_stats(&stats)));
+		(json_int_t)replay->deadlines, "ended_here", (json_int_t)replay->other,
+		"unaccounted", (json_int_t)unaccounted(replay), "seconds", seconds_of(replay),
+		"messages_per_second", per_second(replay), "latency_ns",
+		json_of_latency(&replay->latency), "results", json_of_cells(replay), "client",
+		json_of_stats(&stats)));
 }
 
 // ---- the verb ----
@@ -361,7 +369,8 @@ enum spot_exit verb_replay(const struct spot_options *o)
 	histogram_init(&replay->latency);
 	enum spot_exit code = recording_read(o->operands[0], o->type_map, &replay->recording);
 	if (!code && !flights_make(replay)) {
-		fprintf(stderr, "spot: no memory for a window of %" PRIu32 " messages.\n", o->window);
+		fprintf(stderr, "spot: no memory for a window of %" PRIu32 " messages.\n",
+			o->window);
 		code = SPOT_EXIT_INTERNAL;
 	}
 	if (!code) {

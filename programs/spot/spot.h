@@ -16,7 +16,8 @@ enum spot_exit verb_gen(const struct spot_options *o);    // gen.c
 
 // ---- node.c ----
 // Opens a client and makes sure that the node answers; says on stderr what is wrong otherwise.
-enum spot_exit node_open(const struct spot_options *o, uint32_t in_flight_max, spotlane_client **out);
+enum spot_exit node_open(
+	const struct spot_options *o, uint32_t in_flight_max, spotlane_client **out);
 
 // ---- payload.c ----
 struct payload {

@@ -73,8 +73,10 @@ struct vehicles *vehicles_create(uint32_t count, uint32_t seconds, uint64_t seed
 		due[i] = NOBODY;
 	for (uint32_t i = 0; i < count; i++) {
 		struct vehicle *car = &v->cars[i];
-		car->lat = (int32_t)(CENTRE_LAT - TOWN_LAT / 2 + (int64_t)rng_below(&v->rng, TOWN_LAT));
-		car->lon = (int32_t)(CENTRE_LON - TOWN_LON / 2 + (int64_t)rng_below(&v->rng, TOWN_LON));
+		car->lat = (int32_t)(CENTRE_LAT - TOWN_LAT / 2 +
+				     (int64_t)rng_below(&v->rng, TOWN_LAT));
+		car->lon = (int32_t)(CENTRE_LON - TOWN_LON / 2 +
+				     (int64_t)rng_below(&v->rng, TOWN_LON));
 		car->odometer_decametres = 100000 + (uint32_t)rng_below(&v->rng, 18000000);
 		car->heading = (uint8_t)rng_below(&v->rng, 16);
 		car->speed_kmh = (uint8_t)rng_below(&v->rng, 60);
@@ -151,9 +153,11 @@ void vehicle_report_print(const struct vehicle_report *r, char out[VEHICLE_LINE_
 	char clock[32];
 	strftime(clock, sizeof(clock), "%Y-%m-%dT%H:%M:%SZ", &utc);
 	int size = snprintf(out, VEHICLE_LINE_BYTES,
-		"{\"id\":\"vehicle/%05" PRIu32 "\",\"type\":\"position\",\"payload\":{\"time\":\"%s\","
-		"\"lat\":%" PRId64 ".%06" PRId64 ",\"lon\":%" PRId64 ".%06" PRId64 ",\"speed_kmh\":%" PRIu32
-		",\"heading\":%" PRIu32 ",\"odometer_km\":%" PRIu32 ".%02" PRIu32 "}}\n",
+		"{\"id\":\"vehicle/%05" PRIu32
+		"\",\"type\":\"position\",\"payload\":{\"time\":\"%s\","
+		"\"lat\":%" PRId64 ".%06" PRId64 ",\"lon\":%" PRId64 ".%06" PRId64
+		",\"speed_kmh\":%" PRIu32 ",\"heading\":%" PRIu32 ",\"odometer_km\":%" PRIu32
+		".%02" PRIu32 "}}\n",
 		r->vehicle, clock, r->lat_microdegrees / 1000000, r->lat_microdegrees % 1000000,
 		r->lon_microdegrees / 1000000, r->lon_microdegrees % 1000000, r->speed_kmh,
 		r->heading_degrees, r->odometer_decametres / 100, r->odometer_decametres % 100);

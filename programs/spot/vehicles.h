@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// Position reports of vehicles in a city, as a recording would have them: each vehicle reports every
-// five to nine minutes, drives along streets that mostly keep their direction, waits, and stays in
-// town. Whole numbers only, so that one seed gives the same bytes on every machine.
+// Position reports of vehicles in a city, as a recording would have them: each vehicle reports
+// every five to nine minutes, drives along streets that mostly keep their direction, waits, and
+// stays in town. Whole numbers only, so that one seed gives the same bytes on every machine.
 
 #include <stdbool.h>
 #include <stdint.h>

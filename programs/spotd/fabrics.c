@@ -36,8 +36,8 @@ static bool make_vdev(struct fabrics_entry *entry, uint32_t index, uint16_t work
 	if (fabric_dpdk_vdev_af_packet(
 		    name, c->iface, MTU_DEFAULT, workers, entry->vdev, sizeof(entry->vdev)))
 		return true;
-	snprintf(out_why, FABRICS_WHY_BYTES, "fabrics[%u]: interface %s does not fit a device string",
-		index, c->iface);
+	snprintf(out_why, FABRICS_WHY_BYTES,
+		"fabrics[%u]: interface %s does not fit a device string", index, c->iface);
 	return false;
 }
 
@@ -97,7 +97,8 @@ static bool identity_of(const struct config_fabric *c, struct dp_net_identity *o
 	for (uint32_t i = 0; i < c->address_count && i < DP_NET_ADDRESSES_MAX; i++) {
 		struct dp_net_address *a = &out->addresses[out->address_count++];
 		memcpy(a->ip, c->addresses[i].ip, sizeof(a->ip));
-		a->prefix_bits = (uint8_t)(c->addresses[i].prefix_bits + (c->addresses[i].is_ipv6 ? 0 : 96));
+		a->prefix_bits =
+			(uint8_t)(c->addresses[i].prefix_bits + (c->addresses[i].is_ipv6 ? 0 : 96));
 	}
 	return parse_gateway(AF_INET, c->gateway4, out->gateway_v4) &&
 	       parse_gateway(AF_INET6, c->gateway6, out->gateway_v6);
@@ -129,7 +130,8 @@ static bool open_dpdk(struct fabrics *f, uint32_t index, uint16_t workers, char 
 	struct fabric_why why = {""};
 	struct dp_net_io io;
 	if (!identity_of(entry->config, &port.identity)) {
-		snprintf(out_why, FABRICS_WHY_BYTES, "fabrics[%u]: a gateway is not an address", index);
+		snprintf(out_why, FABRICS_WHY_BYTES, "fabrics[%u]: a gateway is not an address",
+			index);
 		return false;
 	}
 	if (!fabric_dpdk_port_open(&port, &entry->dpdk, &why)) {
@@ -162,15 +164,17 @@ static bool open_udp(struct fabrics *f, uint32_t index, uint16_t workers, char *
 		inet_ntop(AF_INET6, listen->ip, address, sizeof(address));
 	else
 		inet_ntop(AF_INET, listen->ip + 12, address, sizeof(address));
-	struct fabric_udp_config udp = {
-		.address = address, .port = listen->port, .fabric = (uint8_t)index, .inherit = true};
+	struct fabric_udp_config udp = {.address = address,
+		.port = listen->port,
+		.fabric = (uint8_t)index,
+		.inherit = true};
 	if (!fabric_udp_open(&udp, entry->queues, workers, &why)) {
 		snprintf(out_why, FABRICS_WHY_BYTES, "fabrics[%u]: %s", index, why.text);
 		return false;
 	}
 	snprintf(entry->driver, sizeof(entry->driver), "kernel");
-	snprintf(entry->address, sizeof(entry->address), listen->is_ipv6 ? "[%s]:%u" : "%s:%u", address,
-		fabric_udp_port(entry->queues[0]));
+	snprintf(entry->address, sizeof(entry->address), listen->is_ipv6 ? "[%s]:%u" : "%s:%u",
+		address, fabric_udp_port(entry->queues[0]));
 	return true;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// Opens what the configuration lists under `fabrics`, gives every worker its queues, and keeps what an
-// operator wants to know of each. Main thread; start-up and shut-down only.
+// Opens what the configuration lists under `fabrics`, gives every worker its queues, and keeps what
+// an operator wants to know of each. Main thread; start-up and shut-down only.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,7 +21,8 @@ struct fabrics_entry {
 	const struct config_fabric *config;
 	struct fabric_queue *queues[DP_WORKERS_MAX]; // NULL: this worker has none
 	struct fabric_dpdk_port *dpdk;               // dpdk only
-	struct net_port *net;                        // dpdk only: control's neighbour code for the port
+	// dpdk only: control's neighbour code for the port
+	struct net_port *net;
 	char address[64];                            // "10.99.0.1:7700"
 	char driver[64];
 	char vdev[256]; // the EAL device string, dpdk only
@@ -38,8 +39,8 @@ struct fabrics {
 enum { FABRICS_WHY_BYTES = 512 };
 
 // On failure everything opened is closed again and out_why says what to do.
-MUST_USE bool fabrics_open(struct fabrics *fabrics, const struct config *config, struct clock *clock,
-	char out_why[FABRICS_WHY_BYTES]);
+MUST_USE bool fabrics_open(struct fabrics *fabrics, const struct config *config,
+	struct clock *clock, char out_why[FABRICS_WHY_BYTES]);
 void fabrics_attach(struct fabrics *fabrics, struct dp *dp, uint16_t workers);
 void fabrics_close(struct fabrics *fabrics); // after the workers ended
 // Hooks for worker threads (EAL wants to know them).

@@ -36,7 +36,8 @@ void log_reopen(void)
 		return;
 	FILE *fresh = fopen(log_state.path, "ae");
 	if (fresh == NULL) {
-		log_line(LOG_LEVEL_WARN, "log file %s cannot be reopened; writing on to the old one",
+		log_line(LOG_LEVEL_WARN,
+			"log file %s cannot be reopened; writing on to the old one",
 			log_state.path);
 		return;
 	}

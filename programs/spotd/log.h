@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// The node's log: lines for people on stderr (or a file), with a time and a level. Workers never log;
-// the control thread and start-up do. A line that repeats is written at most once in ten seconds, with
-// the number of suppressed ones.
+// The node's log: lines for people on stderr (or a file), with a time and a level. Workers never
+// log; the control thread and start-up do. A line that repeats is written at most once in ten
+// seconds, with the number of suppressed ones.
 
 #include "base/compiler.h"
 

@@ -56,7 +56,8 @@ static bool parse_options(int argc, char **argv, struct options *out)
 			out->check = true;
 			out->strict = optarg != NULL && strcmp(optarg, "strict") == 0;
 			if (optarg != NULL && !out->strict) {
-				fprintf(stderr, "spotd: --check=%s: only `strict` is known\n", optarg);
+				fprintf(stderr, "spotd: --check=%s: only `strict` is known\n",
+					optarg);
 				return false;
 			}
 			break;
@@ -65,7 +66,8 @@ static bool parse_options(int argc, char **argv, struct options *out)
 		}
 	}
 	if (optind < argc) {
-		fprintf(stderr, "spotd: %s: not an option; the configuration is given by --config\n",
+		fprintf(stderr,
+			"spotd: %s: not an option; the configuration is given by --config\n",
 			argv[optind]);
 		return false;
 	}

@@ -75,8 +75,10 @@ static enum spotd_exit open_store(struct process *p)
 			c->node.id, c->store.path);
 		return SPOTD_EXIT_STORE;
 	case STORE_LOCK_FAILED:
-		log_line(LOG_LEVEL_ERROR, "store: lock file beside %s: %s; check that the directory "
-					  "exists and may be written", c->store.path, strerror(errno));
+		log_line(LOG_LEVEL_ERROR,
+			"store: lock file beside %s: %s; check that the directory "
+			"exists and may be written",
+			c->store.path, strerror(errno));
 		return SPOTD_EXIT_STORE;
 	}
 	char why[256] = "";
@@ -136,8 +138,9 @@ static const char *type_config(const struct config_module *module, const char *t
 	return NULL;
 }
 
-// The configuration texts of a module's types, in the order dp_register_module wants: instance types,
-// user types, entry types. False when the file configures a type that the module does not have.
+// The configuration texts of a module's types, in the order dp_register_module wants: instance
+// types, user types, entry types. False when the file configures a type that the module does not
+// have.
 static bool type_configs(const struct config_module *config, const struct spotlane_module *module,
 	const char *out[MODULE_TYPES_MAX])
 {
@@ -164,15 +167,18 @@ static enum spotd_exit load_modules(struct process *p)
 		if (module_load(m->path, &module, why) != MODULE_LOADED)
 			return refuse(SPOTD_EXIT_CONFIG, "module", why);
 		if (!type_configs(m, module, configs)) {
-			log_line(LOG_LEVEL_ERROR, "module %s: the configuration names a type that it does "
-						  "not have; see modules[%u].types", m->path, i);
+			log_line(LOG_LEVEL_ERROR,
+				"module %s: the configuration names a type that it does "
+				"not have; see modules[%u].types",
+				m->path, i);
 			return SPOTD_EXIT_CONFIG;
 		}
 		if (dp_register_module(p->dp, module, configs, &refused) != DP_DONE) {
 			log_line(LOG_LEVEL_ERROR, "module %s: %s", m->path, refused);
 			return SPOTD_EXIT_CONFIG;
 		}
-		log_line(LOG_LEVEL_INFO, "module %s %s from %s", module->name, module->version, m->path);
+		log_line(LOG_LEVEL_INFO, "module %s %s from %s", module->name, module->version,
+			m->path);
 	}
 	return SPOTD_EXIT_CLEAN;
 }
@@ -248,9 +254,9 @@ static void on_api_stopped(void *arg)
 static void tell_state(struct process *p, const struct node_status *status)
 {
 	char text[320];
-	log_line(status->state == NODE_ERROR ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO, "node %s is %s%s%s",
-		p->config->node.id, node_state_name(status->state), status->why[0] != '\0' ? ": " : "",
-		status->why);
+	log_line(status->state == NODE_ERROR ? LOG_LEVEL_ERROR : LOG_LEVEL_INFO,
+		"node %s is %s%s%s", p->config->node.id, node_state_name(status->state),
+		status->why[0] != '\0' ? ": " : "", status->why);
 	snprintf(text, sizeof(text), "STATUS=%s", node_state_name(status->state));
 	notify_send(text);
 	if (status->state == NODE_DRAINING)
@@ -314,8 +320,8 @@ static void on_dump(void *arg, int signum)
 		node_state_name(s.state), (long long)(s.lease_left_ns / NS_PER_MS),
 		(unsigned long long)s.spots_live[SPOT_KIND_USER],
 		(unsigned long long)s.spots_live[SPOT_KIND_INSTANCE],
-		(unsigned long long)s.activations_running, (unsigned long long)s.activations_waiting,
-		(unsigned long long)s.routes);
+		(unsigned long long)s.activations_running,
+		(unsigned long long)s.activations_waiting, (unsigned long long)s.routes);
 }
 
 static void on_sleeping(void *arg, bool asleep)
@@ -461,7 +467,7 @@ enum spotd_exit process_run(const struct config *config, const char *config_path
 		code = serve(p);
 	close_all(p);
 	mem_free(p);
-	log_line(code == SPOTD_EXIT_CLEAN ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "ended with exit code %d",
-		(int)code);
+	log_line(code == SPOTD_EXIT_CLEAN ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR,
+		"ended with exit code %d", (int)code);
 	return code;
 }

@@ -45,7 +45,8 @@ static enum spotlane_outcome message(
 
 	s->messages++;
 	n = snprintf(text, sizeof(text), "message %lu: %.*s", s->messages,
-		(int)(m->payload.size < 200 ? m->payload.size : 200), (const char *)m->payload.data);
+		(int)(m->payload.size < 200 ? m->payload.size : 200),
+		(const char *)m->payload.data);
 	if (m->wants_reply)
 		host->reply(spotlane_instance_common(turn), SPOTLANE_TEXT,
 			(struct spotlane_bytes){text, (size_t)n});

@@ -72,7 +72,8 @@ static int read_amount(const struct spotlane_message *m, uint64_t *out)
 		return read_decimal(m->payload, out);
 	if (m->payload.size < sizeof(*out))
 		return -1;
-	memcpy(out, m->payload.data, sizeof(*out)); // little-endian, as this machine; what follows is the caller's
+	// little-endian, as this machine; what follows is the caller's
+	memcpy(out, m->payload.data, sizeof(*out));
 	return 0;
 }
 
@@ -116,7 +117,8 @@ static enum spotlane_outcome message(
 	} else if (m->type == COUNTER_GET) {
 		answer(turn, m, c->value);
 	} else {
-		answer_error(turn, m, SPOTLANE_UNSUPPORTED, "counter: message types 1 (add), 2 (get)");
+		answer_error(
+			turn, m, SPOTLANE_UNSUPPORTED, "counter: message types 1 (add), 2 (get)");
 	}
 	return SPOTLANE_DONE;
 }

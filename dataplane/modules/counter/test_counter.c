@@ -53,27 +53,31 @@ static void x__counter_refuses_what_is_no_number(void **state)
 		"111111111111111111111", NULL};
 
 	for (int i = 0; bad[i] != NULL; i++)
-		assert_int_equal(spotlane_harness_request(*state, 1, SPOTLANE_TEXT, text(bad[i])).kind,
+		assert_int_equal(
+			spotlane_harness_request(*state, 1, SPOTLANE_TEXT, text(bad[i])).kind,
 			SPOTLANE_REJECTED);
 	assert_int_equal(spotlane_harness_request(*state, 1, SPOTLANE_BYTES, text("7 bytes")).kind,
 		SPOTLANE_REJECTED);
 	assert_string_equal(
 		spotlane_harness_request(*state, 2, SPOTLANE_TEXT, text("")).payload.data, "0");
-	assert_string_equal(spotlane_harness_request(
-		*state, 1, SPOTLANE_TEXT, text("18446744073709551615")).payload.data, "18446744073709551615");
+	assert_string_equal(
+		spotlane_harness_request(*state, 1, SPOTLANE_TEXT, text("18446744073709551615"))
+			.payload.data,
+		"18446744073709551615");
 }
 
 static void x__counter_knows_no_other_message(void **state)
 {
-	assert_int_equal(
-		spotlane_harness_request(*state, 9, SPOTLANE_BYTES, text("")).kind, SPOTLANE_UNSUPPORTED);
+	assert_int_equal(spotlane_harness_request(*state, 9, SPOTLANE_BYTES, text("")).kind,
+		SPOTLANE_UNSUPPORTED);
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(x__counter_adds_in_every_content, setup, teardown),
-		cmocka_unit_test_setup_teardown(x__counter_refuses_what_is_no_number, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			x__counter_refuses_what_is_no_number, setup, teardown),
 		cmocka_unit_test_setup_teardown(x__counter_knows_no_other_message, setup, teardown),
 	};
 	int failed;

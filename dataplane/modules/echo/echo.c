@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// echo: an Instance Spot type that answers with what it was given (dataplane/modules/echo/README.md).
+// echo: an Instance Spot type that answers with what it was given
+// (dataplane/modules/echo/README.md).
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -30,7 +30,8 @@ static int teardown(void **state)
 
 static void x__echo_answers_with_what_it_was_given(void **state)
 {
-	struct spotlane_harness_reply r = spotlane_harness_request(*state, 1, SPOTLANE_TEXT, text("hello"));
+	struct spotlane_harness_reply r =
+		spotlane_harness_request(*state, 1, SPOTLANE_TEXT, text("hello"));
 
 	assert_int_equal(r.kind, SPOTLANE_OK);
 	assert_int_equal(r.content, SPOTLANE_TEXT);
@@ -55,15 +56,16 @@ static void x__echo_measures_words_in_order(void **state)
 
 static void x__echo_knows_no_other_message(void **state)
 {
-	assert_int_equal(
-		spotlane_harness_request(*state, 3, SPOTLANE_BYTES, text("")).kind, SPOTLANE_UNSUPPORTED);
+	assert_int_equal(spotlane_harness_request(*state, 3, SPOTLANE_BYTES, text("")).kind,
+		SPOTLANE_UNSUPPORTED);
 	spotlane_harness_send(*state, 1, SPOTLANE_BYTES, text("no answer to a send"));
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(x__echo_answers_with_what_it_was_given, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			x__echo_answers_with_what_it_was_given, setup, teardown),
 		cmocka_unit_test_setup_teardown(x__echo_measures_words_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(x__echo_knows_no_other_message, setup, teardown),
 	};

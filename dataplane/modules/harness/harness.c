@@ -281,7 +281,8 @@ struct common {
 	int (*construct)(const struct spotlane_spot_info *info, spotlane_instance *out);
 	int (*configure)(spotlane_instance self, struct spotlane_bytes config);
 	int (*initialise)(spotlane_instance self);
-	int (*closing)(spotlane_instance self, enum spotlane_close_reason reason, uint64_t deadline_ns);
+	int (*closing)(
+		spotlane_instance self, enum spotlane_close_reason reason, uint64_t deadline_ns);
 	void (*dispose)(spotlane_instance self);
 	uint32_t flags;
 };
@@ -402,11 +403,13 @@ static int call_answered(
 	switch (s->kind) {
 	case KIND_ENTRY:
 		if (s->type.entry->answered != NULL)
-			return (int)s->type.entry->answered(s->self, (spotlane_entry_turn){turn}, call, a);
+			return (int)s->type.entry->answered(
+				s->self, (spotlane_entry_turn){turn}, call, a);
 		break;
 	case KIND_USER:
 		if (s->type.user->answered != NULL)
-			return (int)s->type.user->answered(s->self, (spotlane_user_turn){turn}, call, a);
+			return (int)s->type.user->answered(
+				s->self, (spotlane_user_turn){turn}, call, a);
 		break;
 	case KIND_INSTANCE:
 		if (s->type.instance->answered != NULL)
@@ -497,7 +500,8 @@ struct spotlane_harness_reply spotlane_harness_run_offload(struct spotlane_harne
 	answer.payload.size = s->offload.work(
 		s->offload.argument.data, s->offload.argument.size, out, s->offload.capacity);
 	if (answer.payload.size > s->offload.capacity)
-		broken("offloaded work returned %zu bytes of %zu", answer.payload.size, s->offload.capacity);
+		broken("offloaded work returned %zu bytes of %zu", answer.payload.size,
+			s->offload.capacity);
 	reply = spotlane_harness_answer(s, &answer);
 	free(out);
 	return reply;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// lobby: an Entry Spot type that greets and passes questions on (dataplane/modules/lobby/README.md).
+// lobby: an Entry Spot type that greets and passes questions on
+// (dataplane/modules/lobby/README.md).
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,7 +64,8 @@ static enum spotlane_entry_outcome ask(spotlane_turn turn, const struct spotlane
 	struct spotlane_bytes id, question;
 
 	if (newline == NULL || newline == start) {
-		answer_error(turn, SPOTLANE_REJECTED, "lobby: ask takes an id, a newline, and a payload");
+		answer_error(turn, SPOTLANE_REJECTED,
+			"lobby: ask takes an id, a newline, and a payload");
 		return SPOTLANE_ENTRY_DONE;
 	}
 	id = (struct spotlane_bytes){start, (size_t)(newline - start)};

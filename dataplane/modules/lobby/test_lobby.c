@@ -30,7 +30,8 @@ static int teardown(void **state)
 
 static void x__lobby_counts_visitors(void **state)
 {
-	struct spotlane_harness_reply r = spotlane_harness_request(*state, 1, SPOTLANE_TEXT, text(""));
+	struct spotlane_harness_reply r =
+		spotlane_harness_request(*state, 1, SPOTLANE_TEXT, text(""));
 
 	assert_string_equal(r.payload.data, "{\"visitors\":1}");
 	r = spotlane_harness_request(*state, 1, SPOTLANE_TEXT, text(""));
@@ -39,7 +40,8 @@ static void x__lobby_counts_visitors(void **state)
 
 static void x__lobby_passes_a_question_on(void **state)
 {
-	struct spotlane_answer yes = {.kind = SPOTLANE_OK, .content = SPOTLANE_TEXT, .payload = text("9")};
+	struct spotlane_answer yes = {
+		.kind = SPOTLANE_OK, .content = SPOTLANE_TEXT, .payload = text("9")};
 	struct spotlane_answer no = {.kind = SPOTLANE_NOT_FOUND};
 	struct spotlane_harness_sent sent;
 	struct spotlane_harness_reply r;
@@ -57,15 +59,16 @@ static void x__lobby_passes_a_question_on(void **state)
 
 static void x__lobby_refuses_what_it_cannot_pass_on(void **state)
 {
-	assert_int_equal(spotlane_harness_request(*state, 2, SPOTLANE_TEXT, text("no newline")).kind,
-		SPOTLANE_REJECTED);
 	assert_int_equal(
-		spotlane_harness_request(*state, 2, SPOTLANE_TEXT, text("\nx")).kind, SPOTLANE_REJECTED);
+		spotlane_harness_request(*state, 2, SPOTLANE_TEXT, text("no newline")).kind,
+		SPOTLANE_REJECTED);
+	assert_int_equal(spotlane_harness_request(*state, 2, SPOTLANE_TEXT, text("\nx")).kind,
+		SPOTLANE_REJECTED);
 	spotlane_harness_refuse_calls(harness, 1);
 	assert_int_equal(spotlane_harness_request(*state, 2, SPOTLANE_TEXT, text("a\nb")).kind,
 		SPOTLANE_UNAVAILABLE);
-	assert_int_equal(
-		spotlane_harness_request(*state, 3, SPOTLANE_TEXT, text("")).kind, SPOTLANE_UNSUPPORTED);
+	assert_int_equal(spotlane_harness_request(*state, 3, SPOTLANE_TEXT, text("")).kind,
+		SPOTLANE_UNSUPPORTED);
 }
 
 int main(int argc, char **argv)
@@ -73,7 +76,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(x__lobby_counts_visitors, setup, teardown),
 		cmocka_unit_test_setup_teardown(x__lobby_passes_a_question_on, setup, teardown),
-		cmocka_unit_test_setup_teardown(x__lobby_refuses_what_it_cannot_pass_on, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			x__lobby_refuses_what_it_cannot_pass_on, setup, teardown),
 	};
 	int failed;
 

@@ -93,8 +93,10 @@ static void say(struct room *r, spotlane_turn turn, const struct spotlane_messag
 	char text[80];
 	int n;
 
-	if (m->payload.size == 0 || m->payload.size > ROOM_LINE_BYTES_MAX || !is_one_line(m->payload)) {
-		answer_error(turn, m, SPOTLANE_REJECTED, "room: say takes one line of 1 to 240 bytes");
+	if (m->payload.size == 0 || m->payload.size > ROOM_LINE_BYTES_MAX ||
+		!is_one_line(m->payload)) {
+		answer_error(
+			turn, m, SPOTLANE_REJECTED, "room: say takes one line of 1 to 240 bytes");
 		return;
 	}
 	memcpy(line->text, m->payload.data, m->payload.size);
@@ -137,7 +139,8 @@ static enum spotlane_outcome message(
 	else if (m->type == ROOM_READ)
 		read_lines(room_of(self), turn, m);
 	else
-		answer_error(turn, m, SPOTLANE_UNSUPPORTED, "room: message types 1 (say), 2 (read)");
+		answer_error(
+			turn, m, SPOTLANE_UNSUPPORTED, "room: message types 1 (say), 2 (read)");
 	return SPOTLANE_DONE;
 }
 

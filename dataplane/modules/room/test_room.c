@@ -30,7 +30,8 @@ static int teardown(void **state)
 
 static void x__room_remembers_what_was_said(void **state)
 {
-	struct spotlane_harness_reply r = spotlane_harness_request(*state, 1, SPOTLANE_TEXT, text("hi"));
+	struct spotlane_harness_reply r =
+		spotlane_harness_request(*state, 1, SPOTLANE_TEXT, text("hi"));
 
 	assert_string_equal(r.payload.data, "{\"said\":1,\"members\":0}");
 	spotlane_harness_send(*state, 1, SPOTLANE_TEXT, text("there"));
@@ -61,11 +62,13 @@ static void x__room_refuses_what_is_no_line(void **state)
 	assert_int_equal(spotlane_harness_request(*state, 1, SPOTLANE_TEXT, text("a\nb")).kind,
 		SPOTLANE_REJECTED);
 	assert_int_equal(spotlane_harness_request(
-		*state, 1, SPOTLANE_TEXT, (struct spotlane_bytes){big, 241}).kind, SPOTLANE_REJECTED);
+				 *state, 1, SPOTLANE_TEXT, (struct spotlane_bytes){big, 241})
+				 .kind,
+		SPOTLANE_REJECTED);
 	assert_int_equal(spotlane_harness_request(
 		*state, 1, SPOTLANE_TEXT, (struct spotlane_bytes){big, 240}).kind, SPOTLANE_OK);
-	assert_int_equal(
-		spotlane_harness_request(*state, 3, SPOTLANE_TEXT, text("")).kind, SPOTLANE_UNSUPPORTED);
+	assert_int_equal(spotlane_harness_request(*state, 3, SPOTLANE_TEXT, text("")).kind,
+		SPOTLANE_UNSUPPORTED);
 }
 
 static void x__room_declines_an_odd_title(void **state)
@@ -89,7 +92,8 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(x__room_remembers_what_was_said, setup, teardown),
-		cmocka_unit_test_setup_teardown(x__room_reads_the_last_sixteen_lines, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			x__room_reads_the_last_sixteen_lines, setup, teardown),
 		cmocka_unit_test_setup_teardown(x__room_refuses_what_is_no_line, setup, teardown),
 		cmocka_unit_test_setup_teardown(x__room_declines_an_odd_title, setup, teardown),
 	};

@@ -97,14 +97,16 @@ static enum spotlane_outcome message(
 		return SPOTLANE_DONE;
 	}
 	if (read_ms(m->payload, &ms) != 0) {
-		answer_error(turn, SPOTLANE_REJECTED, "slow: milliseconds from 0 to 60000, as digits");
+		answer_error(
+			turn, SPOTLANE_REJECTED, "slow: milliseconds from 0 to 60000, as digits");
 		return SPOTLANE_DONE;
 	}
 	if (m->type == SLOW_BUSY) {
 		burn(ms);
 		return SPOTLANE_DONE;
 	}
-	if (host->offload(turn, sleep_work, (struct spotlane_bytes){&ms, sizeof(ms)}, 0).value == 0) {
+	if (host->offload(turn, sleep_work, (struct spotlane_bytes){&ms, sizeof(ms)}, 0).value ==
+		0) {
 		answer_error(turn, SPOTLANE_CAPACITY_EXCEEDED, "slow: the blocking pool is full");
 		return SPOTLANE_DONE;
 	}

@@ -30,7 +30,8 @@ static int teardown(void **state)
 
 static void x__slow_waits_on_the_blocking_pool(void **state)
 {
-	struct spotlane_harness_reply r = spotlane_harness_request(*state, 1, SPOTLANE_TEXT, text("1"));
+	struct spotlane_harness_reply r =
+		spotlane_harness_request(*state, 1, SPOTLANE_TEXT, text("1"));
 
 	assert_int_equal(r.kind, 0);
 	assert_int_equal(spotlane_harness_awaited(*state), SPOTLANE_AWAITS_OFFLOAD);
@@ -59,17 +60,20 @@ static void x__slow_refuses_what_is_no_time(void **state)
 	static const char *const bad[] = {"", "x", "60001", "123456", "-1", NULL};
 
 	for (int i = 0; bad[i] != NULL; i++)
-		assert_int_equal(spotlane_harness_request(*state, 1, SPOTLANE_TEXT, text(bad[i])).kind,
+		assert_int_equal(
+			spotlane_harness_request(*state, 1, SPOTLANE_TEXT, text(bad[i])).kind,
 			SPOTLANE_REJECTED);
-	assert_int_equal(
-		spotlane_harness_request(*state, 3, SPOTLANE_TEXT, text("1")).kind, SPOTLANE_UNSUPPORTED);
+	assert_int_equal(spotlane_harness_request(*state, 3, SPOTLANE_TEXT, text("1")).kind,
+		SPOTLANE_UNSUPPORTED);
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(x__slow_waits_on_the_blocking_pool, setup, teardown),
-		cmocka_unit_test_setup_teardown(x__slow_says_when_the_pool_is_full, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			x__slow_waits_on_the_blocking_pool, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			x__slow_says_when_the_pool_is_full, setup, teardown),
 		cmocka_unit_test_setup_teardown(x__slow_can_keep_the_worker_busy, setup, teardown),
 		cmocka_unit_test_setup_teardown(x__slow_refuses_what_is_no_time, setup, teardown),
 	};

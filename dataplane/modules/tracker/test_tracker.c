@@ -32,8 +32,8 @@ static void x__tracker_keeps_the_last_report_as_it_came(void **state)
 {
 	struct spotlane_harness_reply r;
 
-	assert_int_equal(
-		spotlane_harness_request(*state, 2, SPOTLANE_BYTES, text("")).kind, SPOTLANE_NOT_FOUND);
+	assert_int_equal(spotlane_harness_request(*state, 2, SPOTLANE_BYTES, text("")).kind,
+		SPOTLANE_NOT_FOUND);
 	r = spotlane_harness_request(*state, 1, SPOTLANE_JSON, text("{\"lat\":1}"));
 	assert_string_equal(r.payload.data, "{\"reports\":1}");
 	spotlane_harness_send(*state, 1, SPOTLANE_JSON, text("{\"lat\":2, \"lon\":3}"));
@@ -68,15 +68,17 @@ static void x__tracker_refuses_what_is_no_report(void **state)
 
 static void x__tracker_knows_no_other_message(void **state)
 {
-	assert_int_equal(
-		spotlane_harness_request(*state, 9, SPOTLANE_BYTES, text("")).kind, SPOTLANE_UNSUPPORTED);
+	assert_int_equal(spotlane_harness_request(*state, 9, SPOTLANE_BYTES, text("")).kind,
+		SPOTLANE_UNSUPPORTED);
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(x__tracker_keeps_the_last_report_as_it_came, setup, teardown),
-		cmocka_unit_test_setup_teardown(x__tracker_refuses_what_is_no_report, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			x__tracker_keeps_the_last_report_as_it_came, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			x__tracker_refuses_what_is_no_report, setup, teardown),
 		cmocka_unit_test_setup_teardown(x__tracker_knows_no_other_message, setup, teardown),
 	};
 	int failed;

@@ -121,7 +121,8 @@ static enum spotlane_outcome message(
 	else if (m->type == TRACKER_LAST)
 		answer_last(tracker_of(self), turn, m);
 	else
-		answer_error(turn, m, SPOTLANE_UNSUPPORTED, "tracker: message types 1 (report), 2 (last)");
+		answer_error(turn, m, SPOTLANE_UNSUPPORTED,
+			"tracker: message types 1 (report), 2 (last)");
 	return SPOTLANE_DONE;
 }
 

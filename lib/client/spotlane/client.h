@@ -6,9 +6,9 @@
 // A client is a non-blocking machine over one or more UDP sockets. It has no threads of its own and
 // works only inside the calls below: start() takes a call, poll() sends, receives, watches time
 // limits and runs completions. Every call that was started ends with exactly one completion: the
-// reply, a local end (time limit, cancellation) or, for one-way messages, having left (M2). A call is
-// never made a second time by the library (M3): what is repeated are unanswered frames, unchanged,
-// which the node accepts at most once (M9).
+// reply, a local end (time limit, cancellation) or, for one-way messages, having left (M2). A call
+// is never made a second time by the library (M3): what is repeated are unanswered frames,
+// unchanged, which the node accepts at most once (M9).
 //
 // Threads: one thread at a time per client; different clients are independent.
 // Memory: bytes given to start() are copied; bytes given to a completion are borrowed until it
@@ -58,7 +58,8 @@ enum spotlane_accepted {
 	SPOTLANE_ACCEPTED_UNKNOWN = 3
 };
 
-// Printed names ("CapacityExceeded", "ApplicationLaneCount", "unknown"); NULL outside the closed sets.
+// Printed names ("CapacityExceeded", "ApplicationLaneCount", "unknown"); NULL outside the closed
+// sets.
 const char *spotlane_kind_name(uint8_t kind);
 const char *spotlane_reason_name(uint8_t reason);
 const char *spotlane_accepted_name(uint8_t accepted);
@@ -73,7 +74,8 @@ enum spotlane_content_type {
 // Who ended the call.
 enum spotlane_end {
 	SPOTLANE_END_REPLY = 1,    // the node answered
-	SPOTLANE_END_SENT = 2,     // a one-way message left this host (in segments: the node needs no more)
+	// a one-way message left this host (in segments: the node needs no more)
+	SPOTLANE_END_SENT = 2,
 	SPOTLANE_END_DEADLINE = 3, // the budget ran out here
 	SPOTLANE_END_CANCELLED = 4, // spotlane_client_cancel or close
 	SPOTLANE_END_LOCAL = 5     // no memory for the reply, or its segments contradict each other
@@ -117,22 +119,24 @@ struct spotlane_client_options {
 	size_t size;                // sizeof(struct spotlane_client_options)
 	uint32_t ports;             // source ports, one session each; 1..64, 0 = 1
 	uint32_t in_flight_max;     // calls at once; 0 = 65536
-	uint32_t frame_bytes_max;   // largest datagram sent; 1416..9000, 0 = 1452 (fits IPv6 in 1500)
+	// largest datagram sent; 1416..9000, 0 = 1452 (fits IPv6 in 1500)
+	uint32_t frame_bytes_max;
 	uint32_t socket_bytes;      // socket buffers asked for; 0 = 4 MiB
 	uint64_t reply_bytes_max;   // memory for replies being reassembled; 0 = 64 MiB
-	// Repeat an unanswered single-frame request, unchanged, after this, then at doubling intervals;
-	// 0 = never. Of use while fewer than 2,048 frames a port are unanswered.
+	// Repeat an unanswered single-frame request, unchanged, after this, then at doubling
+	// intervals; 0 = never. Of use while fewer than 2,048 frames a port are unanswered.
 	uint32_t repeat_after_ms;
 };
 
-// Opens the sockets; sends nothing yet. node: "HOST:PORT", "[V6]:PORT". Options may be NULL. May block
-// while the name is resolved. On failure a sentence is written to error (if given).
+// Opens the sockets; sends nothing yet. node: "HOST:PORT", "[V6]:PORT". Options may be NULL. May
+// block while the name is resolved. On failure a sentence is written to error (if given).
 int spotlane_client_open(const char *node, const struct spotlane_client_options *options,
 	spotlane_client **out, char *error, size_t error_size);
 // Calls in flight end Cancelled (their completions run). Accepts NULL.
 void spotlane_client_close(spotlane_client *client);
-// Waits until the node has answered on every port (with the cookie that calls need): 0, -ECONNREFUSED
-// (nothing listens there) or -ETIMEDOUT. Calls ask by themselves; this tells the cases apart early.
+// Waits until the node has answered on every port (with the cookie that calls need): 0,
+// -ECONNREFUSED (nothing listens there) or -ETIMEDOUT. Calls ask by themselves; this tells the
+// cases apart early.
 int spotlane_client_reach(spotlane_client *client, uint64_t wait_us);
 
 // ---- calls ----
@@ -166,9 +170,9 @@ struct spotlane_client_call {
 	void *arg;
 };
 
-// Takes a call; it leaves with the next poll. -EINVAL: something in it is not legal; -EMSGSIZE: more
-// than 16 MiB; -EAGAIN: in_flight_max calls are in flight; -ENOMEM. Nothing happened then, and `done`
-// will not run. out_ticket may be NULL.
+// Takes a call; it leaves with the next poll. -EINVAL: something in it is not legal; -EMSGSIZE:
+// more than 16 MiB; -EAGAIN: in_flight_max calls are in flight; -ENOMEM. Nothing happened then, and
+// `done` will not run. out_ticket may be NULL.
 int spotlane_client_start(
 	spotlane_client *client, const struct spotlane_client_call *call, uint64_t *out_ticket);
 // Ends a call here: its completion runs at once with Cancelled. -ENOENT when it already ended.
@@ -177,14 +181,14 @@ int spotlane_client_cancel(spotlane_client *client, uint64_t ticket);
 // Sends, receives, and ends what is due; waits up to wait_us for something to happen (0 = do not
 // wait). Returns how many calls ended.
 int spotlane_client_poll(spotlane_client *client, uint64_t wait_us);
-// For the caller's own loop: poll(client, 0) when this descriptor is readable, and at the latest after
-// spotlane_client_next_us() microseconds (UINT64_MAX = no timer is set).
+// For the caller's own loop: poll(client, 0) when this descriptor is readable, and at the latest
+// after spotlane_client_next_us() microseconds (UINT64_MAX = no timer is set).
 int spotlane_client_fd(const spotlane_client *client);
 uint64_t spotlane_client_next_us(spotlane_client *client);
 uint32_t spotlane_client_in_flight(const spotlane_client *client);
 
-// The blocking form: starts the call, polls until it ends. call->done must be NULL. The reply's payload
-// is the caller's until spotlane_reply_free. Other calls in flight make progress meanwhile.
+// The blocking form: starts the call, polls until it ends. call->done must be NULL. The reply's
+// payload is the caller's until spotlane_reply_free. Other calls in flight make progress meanwhile.
 struct spotlane_reply {
 	struct spotlane_client_result result; // payload points to `bytes`
 	void *bytes;
@@ -194,10 +198,10 @@ int spotlane_client_call_wait(spotlane_client *client, const struct spotlane_cli
 void spotlane_reply_free(struct spotlane_reply *reply);
 
 // The refusal sentence for people, for example
-// "CapacityExceeded/ApplicationLaneCount: lane of Spot slow-1 is full: 8 of 8 messages (accepted: no)".
-// id may be NULL. Writes at most size bytes with a NUL; returns the length it needed.
-size_t spotlane_result_text(const struct spotlane_client_result *result, const void *id, size_t id_bytes,
-	char *out, size_t size);
+// "CapacityExceeded/ApplicationLaneCount: lane of Spot slow-1 is full: 8 of 8 messages (accepted:
+// no)". id may be NULL. Writes at most size bytes with a NUL; returns the length it needed.
+size_t spotlane_result_text(const struct spotlane_client_result *result, const void *id,
+	size_t id_bytes, char *out, size_t size);
 
 // ---- statistics ----
 

@@ -2,13 +2,15 @@
 #pragma once
 
 // Runs a module without a node, for its own tests (docs/MODULES.md): one Spot at a time per handle,
-// one turn at a time, in the calling thread. What a handler does through the host is recorded and can
-// be read; work it offloads runs when the test says so; answers to its requests come from the test.
+// one turn at a time, in the calling thread. What a handler does through the host is recorded and
+// can be read; work it offloads runs when the test says so; answers to its requests come from the
+// test.
 //
 // The harness keeps the order of callbacks (construct, configure, create, initialise, message…,
 // closing, dispose) and what a kind may do, and aborts with one line on stderr when a module breaks
 // a rule that a node would count as a fault: two answers to one request, WAIT with nothing awaited,
-// WAIT from a type declared nowait. Not thread-safe. Returned bytes are borrowed until the next call.
+// WAIT from a type declared nowait. Not thread-safe. Returned bytes are borrowed until the next
+// call.
 
 #include <stddef.h>
 #include <stdint.h>
@@ -45,8 +47,8 @@ struct spotlane_harness_reply {
 	struct spotlane_bytes payload;
 };
 // One turn with a request (send: no reply is wanted). Aborts while an earlier one still waits.
-struct spotlane_harness_reply spotlane_harness_request(struct spotlane_harness_spot *s, uint16_t type,
-	uint16_t content, struct spotlane_bytes payload);
+struct spotlane_harness_reply spotlane_harness_request(struct spotlane_harness_spot *s,
+	uint16_t type, uint16_t content, struct spotlane_bytes payload);
 void spotlane_harness_send(struct spotlane_harness_spot *s, uint16_t type, uint16_t content,
 	struct spotlane_bytes payload);
 
