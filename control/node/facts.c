@@ -309,6 +309,8 @@ static void take(struct node *n, const struct dp_fact *fact)
 	case DP_FACT_OVERRUN:
 		take_overrun(n, fact);
 		return;
+	case DP_FACT_KEPT:
+		return; // the Spot stays as it was
 	}
 	CHECK(!"fact kind");
 }

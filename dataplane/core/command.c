@@ -129,6 +129,7 @@ static void run(struct dp_worker *w, struct command *command)
 	switch ((enum command_kind)command->what) {
 	case COMMAND_CONSTRUCT:
 	case COMMAND_CLOSE:
+	case COMMAND_CLOSE_IDLE:
 		lifecycle_enqueue(w, command);
 		return;
 	case COMMAND_OPEN:

@@ -24,6 +24,7 @@ enum command_kind {
 	COMMAND_FAIL = 4,
 	COMMAND_CLOSE = 5,
 	COMMAND_CONTROL_REPLY = 6,
+	COMMAND_CLOSE_IDLE = 7,
 };
 
 enum fact_origin { FACT_OF_POOL = 1, FACT_OF_COMMAND = 2 };
@@ -44,7 +45,8 @@ struct command {
 	uint32_t charge_bytes; // held of the lifecycle lane
 	struct dp_spot *spot;
 	struct spot_key key;
-	uint64_t deadline_boot_ns; // CLOSE
+	uint64_t deadline_boot_ns; // CLOSE, CLOSE_IDLE
+	uint64_t idle_ns;          // CLOSE_IDLE: how long it must have been quiet
 	uint64_t token;            // CONTROL_REPLY
 	struct result result;
 	bool has_refusal;

@@ -43,7 +43,6 @@ static void construct(struct dp_worker *w, struct command *command)
 		spot, span_of(command->argument, command->argument_bytes));
 	spot->gate = GATE_IDLE;
 	turn_unmark(w);
-	spot->last_finished_boot_ns = w->turn_now_ns;
 	spot_set_state(spot, result.kind == RESULT_OK ? SPOT_READY : SPOT_CLOSED);
 	give_up_place(command);
 	struct dp_fact *fact = fact_of(w, command, DP_FACT_CONSTRUCTED);
@@ -65,26 +64,6 @@ static void close_begin(struct dp_worker *w, struct command *command)
 	spot->closing = command;
 	command->next_closing = w->closing;
 	w->closing = command;
-}
-
-void lifecycle_run(struct dp_worker *w, struct dp_spot *spot)
-{
-	struct command *command = (struct command *)(void *)lane_list_pop(&spot->lifecycle_list);
-	spot->lifecycle_waiting--;
-	switch ((enum command_kind)command->what) {
-	case COMMAND_CONSTRUCT:
-		construct(w, command);
-		return;
-	case COMMAND_CLOSE:
-		close_begin(w, command);
-		return;
-	case COMMAND_OPEN:
-	case COMMAND_RELEASE:
-	case COMMAND_FAIL:
-	case COMMAND_CONTROL_REPLY:
-		break;
-	}
-	CHECK(!"not lifecycle work");
 }
 
 void lifecycle_open(struct dp_worker *w, struct command *command)
@@ -114,12 +93,16 @@ static void unlink_closing(struct dp_worker *w, struct command *command)
 	*link = command->next_closing;
 }
 
-void lifecycle_try_close(struct dp_worker *w, struct dp_spot *spot)
+// Nothing of the Spot runs, waits, or lies in its lists.
+static bool is_quiet(const struct dp_spot *spot)
 {
-	struct command *command = spot->closing;
-	if (spot->gate != GATE_IDLE || spot->yields > 0 || spot->application_list.head != NULL ||
-		spot->lifecycle_waiting > 0 || !lane_seal(&spot->application))
-		return;
+	return spot->gate == GATE_IDLE && spot->yields == 0 && spot->application_list.head == NULL &&
+		spot->lifecycle_waiting == 0;
+}
+
+// The lane is sealed: closing callback, dispose, CLOSED.
+static void close_sealed(struct dp_worker *w, struct dp_spot *spot, struct command *command)
+{
 	spot_set_state(spot, SPOT_SEALED);
 	turn_clock(w);
 	w->timed_spot = spot;
@@ -132,14 +115,66 @@ void lifecycle_try_close(struct dp_worker *w, struct dp_spot *spot)
 	turn_unmark(w);
 	turn_clock(w);
 	spot_set_state(spot, SPOT_CLOSED);
-	spot->closing = NULL;
-	unlink_closing(w, command);
 	give_up_place(command);
 	// Told at the end of this loop turn: until then the Spot's memory stays.
 	struct dp_fact *fact = fact_of(w, command, DP_FACT_CLOSED);
 	fact->as.closed.spot = spot;
 	fact->as.closed.callback_failed = failed;
 	fact_post(w, &command->node);
+}
+
+void lifecycle_try_close(struct dp_worker *w, struct dp_spot *spot)
+{
+	struct command *command = spot->closing;
+	if (!is_quiet(spot) || !lane_seal(&spot->application))
+		return;
+	spot->closing = NULL;
+	unlink_closing(w, command);
+	close_sealed(w, spot, command);
+}
+
+// C4: quiet is judged here, where turns run, and holds from then on: the seal takes only an empty lane.
+static void close_idle(struct dp_worker *w, struct command *command)
+{
+	struct dp_spot *spot = command->spot;
+	if (spot_state(spot) >= SPOT_CLOSING) { // merged with the one under way
+		give_up_place(command);
+		command_done(w, command);
+		return;
+	}
+	if (spot_state(spot) == SPOT_READY && is_quiet(spot) && !lane_level(&spot->application).opening &&
+		w->turn_now_ns >= spot->last_finished_boot_ns + command->idle_ns &&
+		lane_seal(&spot->application)) {
+		close_sealed(w, spot, command);
+		return;
+	}
+	give_up_place(command);
+	struct dp_fact *fact = fact_of(w, command, DP_FACT_KEPT);
+	fact->as.kept.spot = spot;
+	fact_post(w, &command->node);
+}
+
+void lifecycle_run(struct dp_worker *w, struct dp_spot *spot)
+{
+	struct command *command = (struct command *)(void *)lane_list_pop(&spot->lifecycle_list);
+	spot->lifecycle_waiting--;
+	switch ((enum command_kind)command->what) {
+	case COMMAND_CONSTRUCT:
+		construct(w, command);
+		return;
+	case COMMAND_CLOSE:
+		close_begin(w, command);
+		return;
+	case COMMAND_CLOSE_IDLE:
+		close_idle(w, command);
+		return;
+	case COMMAND_OPEN:
+	case COMMAND_RELEASE:
+	case COMMAND_FAIL:
+	case COMMAND_CONTROL_REPLY:
+		break;
+	}
+	CHECK(!"not lifecycle work");
 }
 
 bool lifecycle_tick(struct dp_worker *w)

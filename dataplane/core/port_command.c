@@ -39,7 +39,7 @@ static enum dp_status submit(struct dp *dp, uint16_t worker, struct command *com
 // Lifecycle work takes its place in the lifecycle lane first (L1).
 static enum dp_status submit_lifecycle(
 	struct dp *dp, enum command_kind what, struct dp_spot *spot, struct span argument,
-	uint8_t reason, uint64_t deadline_boot_ns)
+	uint8_t reason, uint64_t deadline_boot_ns, uint64_t idle_ns)
 {
 	struct command *c = command_new(what, spot, argument);
 	if (c == NULL)
@@ -53,18 +53,26 @@ static enum dp_status submit_lifecycle(
 	c->charge_bytes = charge;
 	c->reason = reason;
 	c->deadline_boot_ns = deadline_boot_ns;
+	c->idle_ns = idle_ns;
 	return submit(dp, spot->home_worker, c);
 }
 
 enum dp_status dp_construct(struct dp *dp, struct dp_spot *spot, struct span argument)
 {
-	return submit_lifecycle(dp, COMMAND_CONSTRUCT, spot, argument, 0, 0);
+	return submit_lifecycle(dp, COMMAND_CONSTRUCT, spot, argument, 0, 0, 0);
 }
 
 enum dp_status dp_close(struct dp *dp, struct dp_spot *spot, uint8_t reason, uint64_t deadline_boot_ns)
 {
 	return submit_lifecycle(
-		dp, COMMAND_CLOSE, spot, span_of(NULL, 0), reason, deadline_boot_ns);
+		dp, COMMAND_CLOSE, spot, span_of(NULL, 0), reason, deadline_boot_ns, 0);
+}
+
+enum dp_status dp_close_idle(
+	struct dp *dp, struct dp_spot *spot, uint64_t idle_ns, uint64_t deadline_boot_ns)
+{
+	return submit_lifecycle(dp, COMMAND_CLOSE_IDLE, spot, span_of(NULL, 0),
+		SPOTLANE_CLOSE_IDLE_EVICTED, deadline_boot_ns, idle_ns);
 }
 
 enum dp_status dp_open(struct dp *dp, struct dp_spot *spot, uint16_t origin)

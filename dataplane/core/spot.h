@@ -63,7 +63,7 @@ struct dp_spot {
 	struct lane_list application_list;
 	struct dp_spot *ready_next;
 	struct item *waiting; // GATE_WAITING: whose turn keeps the gate
-	uint64_t last_finished_boot_ns;
+	uint64_t last_finished_boot_ns; // C2: home worker writes, anyone reads relaxed
 	uint64_t authority_generation; // constant today; read at admission
 
 	// Line 2: lifecycle; any worker at refusals.
@@ -112,6 +112,7 @@ struct turn_event {
 // What differs by kind. Constant tables, one per sibling.
 struct spot_ops {
 	enum spot_kind kind; // for stores, the wire and people
+	bool ends_when_idle; // C1
 	// Constructor of the sibling. Control thread.
 	struct dp_spot *(*create)(struct dp *dp, const struct dp_spot_spec *spec);
 	// K5: construct → configure → (User: create) → initialise. Home worker.

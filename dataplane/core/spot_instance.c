@@ -66,6 +66,7 @@ static void dispose(struct dp_spot *spot)
 
 const struct spot_ops instance_spot_ops = {
 	.kind = SPOT_KIND_INSTANCE,
+	.ends_when_idle = true,
 	.create = create,
 	.construct = construct,
 	.run = run,

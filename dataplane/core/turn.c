@@ -64,11 +64,14 @@ static void account(struct dp_worker *w, struct dp_spot *spot, uint64_t took)
 uint64_t turn_clock(struct dp_worker *w)
 {
 	uint64_t ticks = clock_ticks(w->clock);
-	if (w->timed_spot != NULL)
-		account(w, w->timed_spot, ticks - w->last_ticks);
+	struct dp_spot *spot = w->timed_spot;
+	w->turn_now_ns = w->now_ns + ticks_to_ns(w, ticks - w->now_ticks);
+	if (spot != NULL) {
+		account(w, spot, ticks - w->last_ticks);
+		__atomic_store_n(&spot->last_finished_boot_ns, w->turn_now_ns, __ATOMIC_RELAXED);
+	}
 	w->timed_spot = NULL;
 	w->last_ticks = ticks;
-	w->turn_now_ns = w->now_ns + ticks_to_ns(w, ticks - w->now_ticks);
 	return ticks;
 }
 
@@ -136,10 +139,9 @@ static void send_answer(struct dp_worker *w, struct frame *frame)
 	t->reply_item = NULL;
 }
 
-static void leave(struct dp_worker *w, struct dp_spot *spot)
+static void leave(struct dp_worker *w)
 {
 	w->turn.serial = 0;
-	spot->last_finished_boot_ns = w->turn_now_ns;
 	turn_unmark(w);
 }
 
@@ -198,7 +200,7 @@ static void run(struct dp_worker *w, struct dp_spot *spot, const struct turn_eve
 		ok_answer(t);
 		send_answer(w, t->frame);
 	}
-	leave(w, spot);
+	leave(w);
 	if (stays) {
 		keep_turn(w, spot, item, outcome == SPOTLANE_YIELD);
 		return;

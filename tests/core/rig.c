@@ -255,6 +255,7 @@ static void on_fact(struct rig *rig, const struct dp_fact *f)
 			DP_DONE);
 		return;
 	case DP_FACT_OVERRUN:
+	case DP_FACT_KEPT:
 		return;
 	}
 }

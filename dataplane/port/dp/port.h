@@ -155,6 +155,23 @@ MUST_USE enum dp_status dp_fail(struct dp *dp, uint16_t worker, struct spot_key 
 // Fact: CLOSED. Repeated for the same Spot: merged, one fact.
 MUST_USE enum dp_status dp_close(struct dp *dp, struct dp_spot *spot,
 	uint8_t reason /* enum spotlane_close_reason */, uint64_t deadline_boot_ns);
+// ---- idle cleanup (C1-C4) ----
+// Control drives: sweep, then a close for each candidate that has no other operation under way.
+enum { DP_SWEEP = 64 };
+// Looks at up to DP_SWEEP routes from *cursor on (0: from the start; 0 afterwards: the round is
+// complete) and writes the Spots that may be cleaned up: Instance, open, without queued, running,
+// waiting or yielded work, whose last application work finished at least idle_ns (> 0) ago. Returns how
+// many. A look from control's thread: no worker takes part, so no turn is delayed (C3).
+uint32_t dp_sweep(struct dp *dp, uint64_t *cursor, uint64_t idle_ns, struct dp_spot *out[DP_SWEEP]);
+// Closes the Spot with IDLE_EVICTED if it is still quiet when its home worker gets there and has been
+// for idle_ns: judged and sealed in one step, so nothing is accepted in between. Fact: CLOSED, or KEPT
+// when it is not quiet; a close that was already under way takes this one in (no fact of its own).
+// CLOSED comes after the closing callback and `dispose`: only then is the authority released (C4). A
+// callback that does not return leaves the Spot sealed: ordinary messages end Unavailable/Closing,
+// intents wait; dp_worker_running names it.
+MUST_USE enum dp_status dp_close_idle(
+	struct dp *dp, struct dp_spot *spot, uint64_t idle_ns, uint64_t deadline_boot_ns);
+
 // Answers a CONTROL fact. refusal (may be NULL) is the body of a refusal for room (M5) and goes out as
 // WIRE_CONTENT_REFUSAL in place of `body`.
 MUST_USE enum dp_status dp_control_reply(struct dp *dp, uint16_t worker, uint64_t token,
@@ -169,6 +186,7 @@ enum dp_fact_kind {
 	DP_FACT_CONTROL = 5,
 	DP_FACT_CLOSE_SELF = 6,
 	DP_FACT_OVERRUN = 7,
+	DP_FACT_KEPT = 8, // dp_close_idle found work: the Spot stays as it was
 };
 
 struct dp_fact {
@@ -207,6 +225,9 @@ struct dp_fact {
 		struct {
 			struct dp_spot *spot;
 		} close_self;
+		struct {
+			struct dp_spot *spot;
+		} kept;
 		struct {
 			struct dp_spot *spot;
 			uint64_t took_ns;
