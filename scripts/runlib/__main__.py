@@ -31,7 +31,7 @@ def run_options(arguments):
     parser.add_argument("--no-tour", action="store_true")
     parser.add_argument("--quiet", action="store_true")
     parser.add_argument("--no-huge", action="store_true")
-    parser.add_argument("--name", default="spotlane")
+    parser.add_argument("--name", default=os.environ.get("SPOTLANE_NAME", "spotlane"))
     parser.add_argument("--module", action="append", default=[])
     parser.add_argument("--fabric", choices=("dpdk", "udp", "auto"), default="auto")
     parser.add_argument("--port", type=int, default=0)
