@@ -32,14 +32,26 @@ for file in "$root"/dist/*.yaml; do
 	verdict "x__spotctl_agrees_on_$(basename "$file" .yaml)" $? "$said"
 done
 
-# ---- manuals ----
-if command -v mandoc >/dev/null; then
-	said=$(mandoc -T lint "$root"/docs/man/* 2>&1 | grep -v 'referenced manual not found')
-	[ -z "$said" ]
-	verdict x__manuals_are_clean $? "$said"
-else
-	skip x__manuals_are_clean "no mandoc"
-fi
+# ---- manuals: clean, and one for each program that is installed ----
+said=$(mandoc -T lint "$root"/docs/man/* 2>&1 | grep -v 'referenced manual not found')
+[ -z "$said" ]
+verdict x__manuals_are_clean $? "$said"
+for program in spotd.8 spotctl.8 spot.1 spotd.conf.5; do
+	[ -s "$root/docs/man/$program" ] && grep -q "'$program'" "$root/programs/spotctl/meson.build"
+	verdict "x__manual_of_${program//./_}_is_installed" $? "docs/man/$program, programs/spotctl/meson.build"
+done
+missing=
+while read -r noun verb; do
+	grep -q "^\.It Cm $noun${verb:+ $verb}" "$root/docs/man/spotctl.8" || missing+=" $noun $verb"
+done < <("$spotctl" help | sed -n 's/^  \([a-z]\{1,\}\( [a-z]\{1,\}\)\{0,1\}\)  .*/\1/p')
+[ -z "$missing" ]
+verdict x__spotctl_8_has_every_verb $? "$missing"
+missing=
+while read -r verb; do
+	grep -q "^\.Cm.*$verb\|^\.It Cm $verb" "$root/docs/man/spot.1" || missing+=" $verb"
+done < <("$(dirname "$spotctl")/../spot/spot" help | sed -n 's/^  spot \([a-z]*\).*/\1/p')
+[ -z "$missing" ]
+verdict x__spot_1_has_every_verb $? "$missing"
 
 # ---- nic-bind, on a made-up /sys and with a made-up ip(8) ----
 pci=0000:03:00.0

@@ -164,6 +164,8 @@ def main():
         session.tally.add([Result("run", "run", "x__run", "failed", "interrupted")])
     os.makedirs("out", exist_ok=True)
     session.tally.save(os.path.join("out", "test-results.json"))
+    for line in session.tally.skips():
+        say(line)
     for result in session.tally.results:
         if result.verdict == "failed":
             say(f"FAILED {result.build} {result.program} {result.name} {result.detail}")

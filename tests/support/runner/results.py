@@ -74,10 +74,12 @@ class Tally:
         return sum(1 for r in self.results if r.verdict == verdict)
 
     def last_line(self):
-        line = f"{self.count('passed')} passed, {self.count('failed')} failed"
-        if self.count("skipped"):
-            line += f", {self.count('skipped')} skipped"
-        return line
+        return f"{self.count('passed')} passed, {self.count('failed')} failed"
+
+    def skips(self):
+        """One line for each test that could not run here, and why."""
+        return [f"SKIPPED {r.build} {r.program} {r.name} {r.detail}".rstrip()
+                for r in self.results if r.verdict == "skipped"]
 
     def save(self, path):
         with open(path, "w", encoding="utf-8") as out:
