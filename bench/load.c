@@ -16,20 +16,15 @@ static struct span spot_id(uint32_t index, char buffer[32])
 	return span_of(buffer, (size_t)n);
 }
 
-bool load_init(struct load *load, uint32_t spots, uint64_t seed)
+static bool init_books(struct load *load, uint64_t seed)
 {
-	char buffer[32];
-	*load = (struct load){.spots = spots};
 	rng_seed(&load->rng, seed);
-	load->keys = mem_zalloc((size_t)spots * sizeof(*load->keys));
-	load->expected = mem_zalloc((size_t)spots * sizeof(*load->expected));
+	load->expected = mem_zalloc((size_t)load->spots * sizeof(*load->expected));
 	load->in_flight = mem_zalloc(LOAD_OUTSTANDING_MAX * sizeof(*load->in_flight));
-	if (load->keys == NULL || load->expected == NULL || load->in_flight == NULL)
+	if (load->expected == NULL || load->in_flight == NULL)
 		return false;
 	for (uint32_t i = 0; i < LOAD_OUTSTANDING_MAX; i++)
 		load->in_flight[i].spot = UINT32_MAX;
-	for (uint32_t i = 0; i < spots; i++)
-		load->keys[i] = spot_key_of(spot_id(i, buffer));
 	rng_secret(&load->session, sizeof(load->session));
 	load->session |= 1;
 	load->header = (struct wire_header){
@@ -44,9 +39,28 @@ bool load_init(struct load *load, uint32_t spots, uint64_t seed)
 	return true;
 }
 
+bool load_init(struct load *load, uint32_t spots, uint64_t seed)
+{
+	char buffer[32];
+	*load = (struct load){.spots = spots, .seed = seed};
+	load->keys = mem_zalloc((size_t)spots * sizeof(*load->keys));
+	if (load->keys == NULL || !init_books(load, seed))
+		return false;
+	for (uint32_t i = 0; i < spots; i++)
+		load->keys[i] = spot_key_of(spot_id(i, buffer));
+	return true;
+}
+
+bool load_init_beside(struct load *load, const struct load *of)
+{
+	*load = (struct load){.spots = of->spots, .seed = of->seed, .keys = of->keys, .keys_borrowed = true};
+	return init_books(load, load->seed);
+}
+
 void load_fini(struct load *load)
 {
-	mem_free(load->keys);
+	if (!load->keys_borrowed)
+		mem_free(load->keys);
 	mem_free(load->expected);
 	mem_free(load->in_flight);
 }

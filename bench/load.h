@@ -30,8 +30,10 @@ struct load_counts {
 
 struct load {
 	struct rng rng;
+	uint64_t seed;
 	uint32_t spots;
 	struct spot_key *keys;     // per Spot
+	bool keys_borrowed;
 	uint32_t *expected;        // per Spot: value of the last checked reply
 	struct load_operation *in_flight;
 	struct wire_header header; // template
@@ -41,6 +43,8 @@ struct load {
 };
 
 MUST_USE bool load_init(struct load *load, uint32_t spots, uint64_t seed);
+// A second load on the keys and the seed of `of`, which outlives it, with its own books.
+MUST_USE bool load_init_beside(struct load *load, const struct load *of);
 void load_fini(struct load *load);
 // A first frame that makes the node ask for a cookie, and the answer to it.
 uint32_t load_hello(struct load *load, uint8_t *out);

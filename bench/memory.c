@@ -4,6 +4,7 @@
 #include <jemalloc/jemalloc.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/check.h"
 #include "base/mem.h"
@@ -14,14 +15,25 @@
 #include "scenario.h"
 #include "stats.h"
 #include "worker/worker.h"
+#include "yardstick.h"
 
-enum { ROUNDS = 256, BUILD_BURST = 1024, TURNS_MAX = 1 << 20 };
+enum { BUILD_BURST = 1024, TURNS_MAX = 1 << 20, ROUNDS_MAX = 4096 };
 
 struct memory_run {
 	const struct bench_options *options;
 	struct mill *mill;
 	struct load load;
+	struct load beside; // the yardstick's
+	struct yardstick *yardstick;
 	struct bench_node node;
+};
+
+// One repetition's rounds, ns a message; then the medians of all repetitions.
+struct rounds {
+	double router[ROUNDS_MAX], swap[ROUNDS_MAX], yardstick[ROUNDS_MAX];
+};
+struct figures {
+	struct stats router, swap, yardstick, ratio;
 };
 
 static size_t allocated_bytes(void)
@@ -43,12 +55,12 @@ static void pin_to(int cpu)
 }
 
 // Looks at all answers; how many were right.
-static uint32_t take_answers(struct memory_run *r)
+static uint32_t take_answers(struct memory_run *r, struct load *load)
 {
 	uint32_t right = 0, bytes;
 	for (uint32_t i = 0; i < mill_answers(r->mill); i++) {
 		const uint8_t *payload = mill_answer(r->mill, i, &bytes);
-		right += load_reply(&r->load, payload, bytes);
+		right += load_reply(load, payload, bytes);
 	}
 	return right;
 }
@@ -83,79 +95,125 @@ static bool build_spots(struct memory_run *r)
 			mill_set_bytes(r->mill, i,
 				load_build(&r->load, done + i, mill_payload(r->mill, i), MILL_ROOM_BYTES));
 		mill_load(r->mill, n);
-		if (!run_until_answers(r, n) || take_answers(r) != n)
+		if (!run_until_answers(r, n) || take_answers(r, &r->load) != n)
 			return false;
 		done += n;
 	}
 	return true;
 }
 
-static void write_requests(struct memory_run *r)
+static void write_requests(struct memory_run *r, struct load *load)
 {
 	for (uint32_t i = 0; i < MILL_FRAMES; i++) {
-		load_request(&r->load, mill_payload(r->mill, i));
+		load_request(load, mill_payload(r->mill, i));
 		mill_set_bytes(r->mill, i, LOAD_FRAME_BYTES);
 	}
 	mill_load(r->mill, MILL_FRAMES);
 }
 
-// One round of the router: ns per message, or a negative number when an answer was wrong.
-static double time_router(struct memory_run *r)
+// The two timed stretches, by name for a profiler that collects inside them only (README.md).
+__attribute__((noinline)) static void work_off_router(struct memory_run *r)
 {
-	struct clock *clock = r->node.clock;
-	write_requests(r);
-	uint64_t start = clock_ticks(clock);
 	while (mill_left(r->mill) > 0) {
 		dp_worker_turn(r->node.dp, 0);
 		publish_quiescent();
 	}
-	uint64_t ticks = clock_ticks(clock) - start;
-	if (!run_until_answers(r, MILL_FRAMES) || take_answers(r) != MILL_FRAMES)
+}
+
+__attribute__((noinline)) static void work_off_yardstick(struct memory_run *r)
+{
+	while (mill_left(r->mill) > 0)
+		yardstick_turn(r->yardstick, mill_queue(r->mill));
+}
+
+static double ns_each(const struct memory_run *r, uint64_t ticks)
+{
+	return (double)ticks * 1e9 / (double)r->node.clock->ticks_hz / MILL_FRAMES;
+}
+
+// One round of the router: ns per message, or a negative number when an answer was wrong.
+static double time_router(struct memory_run *r)
+{
+	write_requests(r, &r->load);
+	uint64_t start = clock_ticks(r->node.clock);
+	work_off_router(r);
+	uint64_t ticks = clock_ticks(r->node.clock) - start;
+	if (!run_until_answers(r, MILL_FRAMES) || take_answers(r, &r->load) != MILL_FRAMES)
 		return -1;
-	return (double)ticks * 1e9 / (double)clock->ticks_hz / MILL_FRAMES;
+	return ns_each(r, ticks);
+}
+
+static double time_yardstick(struct memory_run *r)
+{
+	write_requests(r, &r->beside);
+	uint64_t start = clock_ticks(r->node.clock);
+	work_off_yardstick(r);
+	uint64_t ticks = clock_ticks(r->node.clock) - start;
+	return take_answers(r, &r->beside) == MILL_FRAMES ? ns_each(r, ticks) : -1;
 }
 
 static double time_swap(struct memory_run *r)
 {
-	struct clock *clock = r->node.clock;
 	struct fabric_queue *queue = mill_queue(r->mill);
 	mill_load(r->mill, MILL_FRAMES); // the frames as the last round left them
-	uint64_t start = clock_ticks(clock);
+	uint64_t start = clock_ticks(r->node.clock);
 	while (mill_left(r->mill) > 0)
 		fabric_base(queue)->ops->swap(queue, FABRIC_BURST_MAX);
-	uint64_t ticks = clock_ticks(clock) - start;
-	return (double)ticks * 1e9 / (double)clock->ticks_hz / MILL_FRAMES;
+	return ns_each(r, clock_ticks(r->node.clock) - start);
 }
 
-static bool measure(struct memory_run *r, struct stats *router, struct stats *swap)
+static int compare_doubles(const void *a, const void *b)
 {
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static double median_of(double *samples, uint32_t n)
+{
+	qsort(samples, n, sizeof(samples[0]), compare_doubles);
+	return samples[n / 2];
+}
+
+// Rounds of the three alternate, and each repetition keeps their medians: a round that somebody else
+// interrupted counts as one of many.
+static bool measure(struct memory_run *r, struct figures *f)
+{
+	static struct rounds rounds;
+	const uint32_t n = r->options->rounds;
 	for (uint32_t rep = 0; rep < r->options->repetitions; rep++) {
-		double router_ns = 0, swap_ns = 0;
-		for (uint32_t round = 0; round < ROUNDS; round++) {
-			double ns = time_router(r);
-			if (ns < 0)
+		for (uint32_t i = 0; i < n; i++) {
+			rounds.router[i] = time_router(r);
+			rounds.swap[i] = time_swap(r);
+			rounds.yardstick[i] = time_yardstick(r);
+			if (rounds.router[i] < 0 || rounds.yardstick[i] < 0)
 				return false;
-			router_ns += ns;
-			swap_ns += time_swap(r);
 			bench_node_step(&r->node);
 		}
-		stats_add(router, router_ns / ROUNDS);
-		stats_add(swap, swap_ns / ROUNDS);
+		double router = median_of(rounds.router, n), yardstick = median_of(rounds.yardstick, n);
+		stats_add(&f->router, router);
+		stats_add(&f->yardstick, yardstick);
+		stats_add(&f->swap, median_of(rounds.swap, n));
+		stats_add(&f->ratio, router / yardstick);
 	}
 	return true;
 }
 
-static void report(struct memory_run *r, const struct stats *router, const struct stats *swap,
-	double spot_bytes)
+static void line(const char *name, const struct stats *s, const char *unit)
+{
+	printf("  %-10s %7.1f %s (%.1f .. %.1f)\n", name, stats_median(s), unit, stats_min(s),
+		stats_max(s));
+}
+
+static void report(struct memory_run *r, const struct figures *f, double spot_bytes)
 {
 	const struct bench_options *o = r->options;
-	double ns = stats_median(router);
 	printf("frames in memory, one core, %u Spots, uniform (seed %" PRIu64 "), %d-byte payload\n",
 		o->spots, o->seed, LOAD_PAYLOAD_BYTES);
-	printf("  router     %7.1f ns a message (%.1f .. %.1f), %.1f M messages/s\n", ns,
-		stats_min(router), stats_max(router), 1e3 / ns);
-	printf("  swap only  %7.1f ns a frame   (%.1f .. %.1f)\n", stats_median(swap), stats_min(swap),
-		stats_max(swap));
+	line("router", &f->router, "ns a message");
+	line("yardstick", &f->yardstick, "ns a message");
+	line("swap only", &f->swap, "ns a frame");
+	printf("  ratio      %7.2f router to yardstick (%.2f .. %.2f)\n", stats_median(&f->ratio),
+		stats_min(&f->ratio), stats_max(&f->ratio));
 	printf("  idle Spot  %7.1f bytes, all told (jemalloc's allocated bytes)\n", spot_bytes);
 	printf("  checked    %" PRIu64 " sent = %" PRIu64 " right + %" PRIu64 " wrong + %" PRIu64
 	       " refused + %" PRIu64 " missing\n",
@@ -165,15 +223,18 @@ static void report(struct memory_run *r, const struct stats *router, const struc
 		return;
 	fprintf(o->json,
 		"{\"scenario\":\"memory\",\"spots\":%u,\"seed\":%" PRIu64 ",\"router_ns\":%.2f,"
-		"\"router_ns_min\":%.2f,\"router_ns_max\":%.2f,\"swap_ns\":%.2f,\"idle_spot_bytes\":%.1f,"
+		"\"router_ns_min\":%.2f,\"router_ns_max\":%.2f,\"swap_ns\":%.2f,\"yardstick_ns\":%.2f,"
+		"\"ratio\":%.3f,\"ratio_min\":%.3f,\"ratio_max\":%.3f,\"idle_spot_bytes\":%.1f,"
 		"\"sent\":%" PRIu64 ",\"right\":%" PRIu64 "}\n",
-		o->spots, o->seed, ns, stats_min(router), stats_max(router), stats_median(swap), spot_bytes,
-		r->load.counts.sent, r->load.counts.answered);
+		o->spots, o->seed, stats_median(&f->router), stats_min(&f->router), stats_max(&f->router),
+		stats_median(&f->swap), stats_median(&f->yardstick), stats_median(&f->ratio),
+		stats_min(&f->ratio), stats_max(&f->ratio), spot_bytes, r->load.counts.sent,
+		r->load.counts.answered);
 }
 
 static int run_open(struct memory_run *r)
 {
-	struct stats router = {0}, swap = {0};
+	struct figures figures = {0};
 	if (!bench_node_open(&r->node, r->options->spots, r->options->counter_module, mill_queue(r->mill)))
 		return BENCH_ENVIRONMENT;
 	publish_reader_enter();
@@ -186,8 +247,11 @@ static int run_open(struct memory_run *r)
 	size_t before = allocated_bytes();
 	bool right = say_hello(r) && build_spots(r);
 	double spot_bytes = (double)(allocated_bytes() - before) / r->options->spots;
-	right = right && measure(r, &router, &swap);
-	report(r, &router, &swap, spot_bytes);
+	right = right && (r->yardstick = yardstick_create(r->load.keys, r->options->spots)) != NULL &&
+		load_init_beside(&r->beside, &r->load) && measure(r, &figures);
+	report(r, &figures, spot_bytes);
+	yardstick_destroy(r->yardstick);
+	load_fini(&r->beside);
 	if (!right)
 		fprintf(stderr, "spotbench: a reply was wrong or missing (last refusal: kind %u reason %u)\n",
 			r->load.wrong_kind, r->load.wrong_reason);

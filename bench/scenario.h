@@ -10,6 +10,7 @@
 struct bench_options {
 	uint32_t spots;
 	uint32_t repetitions;
+	uint32_t rounds;  // of each repetition (memory)
 	uint32_t seconds; // of each measured stretch (memif)
 	uint32_t window;  // requests in flight (memif)
 	uint64_t seed;

@@ -17,6 +17,7 @@ static const char usage[] =
 	"\n"
 	"  --spots N        Instance Spots of type counter (default 1000)\n"
 	"  --repetitions N  default 5\n"
+	"  --rounds N       of 4,096 messages in each repetition (memory; default 256)\n"
 	"  --seconds N      of each stretch (memif; default 2)\n"
 	"  --window N       requests in flight (memif; default 512, at most 8192)\n"
 	"  --seed N         of the choice of Spots (default 1)\n"
@@ -30,7 +31,7 @@ static bool parse(int argc, char **argv, struct bench_options *o)
 {
 	static const struct option longs[] = {
 		{"spots", required_argument, NULL, 's'}, {"repetitions", required_argument, NULL, 'r'},
-		{"seconds", required_argument, NULL, 't'}, {"window", required_argument, NULL, 'w'},
+		{"rounds", required_argument, NULL, 'o'}, {"seconds", required_argument, NULL, 't'}, {"window", required_argument, NULL, 'w'},
 		{"seed", required_argument, NULL, 'd'}, {"cpus", required_argument, NULL, 'c'},
 		{"no-huge", no_argument, NULL, 'n'}, {"testpmd", no_argument, NULL, 'p'},
 		{"module", required_argument, NULL, 'm'}, {"json", required_argument, NULL, 'j'},
@@ -44,6 +45,9 @@ static bool parse(int argc, char **argv, struct bench_options *o)
 			break;
 		case 'r':
 			o->repetitions = (uint32_t)number;
+			break;
+		case 'o':
+			o->rounds = (uint32_t)number;
 			break;
 		case 't':
 			o->seconds = (uint32_t)number;
@@ -77,13 +81,13 @@ static bool parse(int argc, char **argv, struct bench_options *o)
 		}
 	}
 	return o->spots > 0 && o->spots <= 20000000 && o->repetitions > 0 && o->repetitions <= 32 &&
-	       o->seconds > 0 && o->window > 0 && o->window <= 8192;
+	       o->rounds > 0 && o->rounds <= 4096 && o->seconds > 0 && o->window > 0 && o->window <= 8192;
 }
 
 int main(int argc, char **argv)
 {
 	struct bench_options o = {
-		.spots = 1000, .repetitions = 5, .seconds = 2, .window = 512, .seed = 1,
+		.spots = 1000, .repetitions = 5, .rounds = 256, .seconds = 2, .window = 512, .seed = 1,
 		.generator_cpu = 0, .router_cpu = 1, .hugepages = true, .counter_module = BENCH_COUNTER};
 	if (argc < 3 || strcmp(argv[1], "run") != 0 || !parse(argc - 2, argv + 2, &o)) {
 		fputs(usage, stderr);

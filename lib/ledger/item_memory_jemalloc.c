@@ -9,6 +9,12 @@
 
 #include "base/check.h"
 
+// Read by jemalloc when the process starts: all its memory asks for huge pages. A million Spots lie in
+// more 4 KiB pages than any translation buffer covers, and where a hypervisor shadows page tables each
+// miss can cost microseconds (docs/PERFORMANCE.md). MALLOC_CONF in the environment outranks it.
+extern const char *malloc_conf;
+const char *malloc_conf = "thp:always,metadata_thp:auto";
+
 // An own arena holds nothing but items, and an own cache keeps other allocations of this thread out
 // of it and these out of the thread's cache: that is what makes the audit exact (L3).
 
