@@ -18,17 +18,23 @@ struct pending {
 	struct pending *next;
 	struct store_op *op;
 	uint64_t due_poll;
+	bool applied; // the answer waits for its submitter
 };
 
-struct memory_store {
-	struct store base;
-	struct clock *clock;
-	struct rng rng;
+struct memory_data { // what all processes at one store see
 	struct spot_rows spots;
 	uint64_t writes;
 	struct store_node_row nodes[STORE_NODES_MAX];
 	uint32_t node_count;
+	uint32_t users;
 	uint64_t last_generation;
+};
+
+struct memory_store { // one process's door to it
+	struct store base;
+	struct clock *clock;
+	struct rng rng;
+	struct memory_data *data;
 	struct memory_faults faults;
 	struct plant plants[PLANTS_MAX];
 	struct pending *first, **end;
@@ -42,24 +48,24 @@ static struct memory_store *memory_of(struct store *store)
 }
 
 // ---- rows ----
-static struct store_spot_row *spot_find(struct memory_store *m, struct spot_key key)
+static struct store_spot_row *spot_find(struct memory_data *m, struct spot_key key)
 {
 	return spot_rows_find(&m->spots, key);
 }
 
-static void spot_insert(struct memory_store *m, const struct store_spot_row *row)
+static void spot_insert(struct memory_data *m, const struct store_spot_row *row)
 {
 	spot_rows_insert(&m->spots, row);
 	m->writes++;
 }
 
-static void spot_remove(struct memory_store *m, struct spot_key key)
+static void spot_remove(struct memory_data *m, struct spot_key key)
 {
 	spot_rows_remove(&m->spots, key);
 	m->writes++;
 }
 
-static struct store_node_row *node_row(struct memory_store *m, const char *node_id)
+static struct store_node_row *node_row(struct memory_data *m, const char *node_id)
 {
 	for (uint32_t i = 0; i < m->node_count; i++)
 		if (strcmp(m->nodes[i].node_id, node_id) == 0)
@@ -84,7 +90,7 @@ static bool fences_match(const struct store_spot_row *row, const struct store_op
 	       row->authority_generation.value == op->row.authority_generation.value;
 }
 
-static enum store_outcome spot_claim(struct memory_store *m, struct store_op *op)
+static enum store_outcome spot_claim(struct memory_data *m, struct store_op *op)
 {
 	struct store_spot_row *row = spot_find(m, op->row.key);
 	if (row == NULL) {
@@ -100,7 +106,7 @@ static enum store_outcome spot_claim(struct memory_store *m, struct store_op *op
 	return mine ? STORE_DONE : STORE_CONFLICT;
 }
 
-static enum store_outcome spot_commit(struct memory_store *m, struct store_op *op)
+static enum store_outcome spot_commit(struct memory_data *m, struct store_op *op)
 {
 	struct store_spot_row *row = spot_find(m, op->row.key);
 	if (row == NULL)
@@ -118,7 +124,7 @@ static enum store_outcome spot_commit(struct memory_store *m, struct store_op *o
 	return mine ? STORE_DONE : STORE_CONFLICT;
 }
 
-static enum store_outcome spot_delete(struct memory_store *m, struct store_op *op)
+static enum store_outcome spot_delete(struct memory_data *m, struct store_op *op)
 {
 	struct store_spot_row *row = spot_find(m, op->row.key);
 	if (row == NULL)
@@ -137,7 +143,7 @@ static enum store_outcome spot_delete(struct memory_store *m, struct store_op *o
 }
 
 struct row_walk {
-	struct memory_store *store;
+	struct memory_data *store;
 	struct store_op *op;
 };
 
@@ -153,7 +159,7 @@ static bool remove_former(struct store_spot_row *row, void *arg)
 	return op->count < op->limit;
 }
 
-static enum store_outcome spot_former(struct memory_store *m, struct store_op *op)
+static enum store_outcome spot_former(struct memory_data *m, struct store_op *op)
 {
 	op->count = 0;
 	if (op->limit > 0)
@@ -190,14 +196,14 @@ static bool keep_smallest(struct store_spot_row *row, void *arg)
 	return true;
 }
 
-static enum store_outcome spot_list(struct memory_store *m, struct store_op *op)
+static enum store_outcome spot_list(struct memory_data *m, struct store_op *op)
 {
 	op->count = 0;
 	spot_rows_each(&m->spots, keep_smallest, op);
 	return STORE_DONE;
 }
 
-static enum store_outcome generation_draw(struct memory_store *m, struct store_op *op)
+static enum store_outcome generation_draw(struct memory_data *m, struct store_op *op)
 {
 	uint64_t left = GENERATION_MAX - m->last_generation;
 	if (op->range_count > left)
@@ -209,7 +215,7 @@ static enum store_outcome generation_draw(struct memory_store *m, struct store_o
 	return STORE_DONE;
 }
 
-static enum store_outcome node_join(struct memory_store *m, struct store_op *op)
+static enum store_outcome node_join(struct memory_data *m, struct store_op *op)
 {
 	struct store_node_row *row = node_row(m, op->node.node_id);
 	if (row != NULL && store_boot_equal(row->boot, op->node.boot)) {
@@ -236,7 +242,7 @@ static enum store_outcome node_join(struct memory_store *m, struct store_op *op)
 	return STORE_DONE;
 }
 
-static enum store_outcome node_change(struct memory_store *m, struct store_op *op)
+static enum store_outcome node_change(struct memory_data *m, struct store_op *op)
 {
 	struct store_node_row *row = node_row(m, op->node.node_id);
 	bool member = row != NULL && store_boot_equal(row->boot, op->node.boot);
@@ -254,7 +260,7 @@ static enum store_outcome node_change(struct memory_store *m, struct store_op *o
 	return STORE_DONE;
 }
 
-static enum store_outcome node_read(struct memory_store *m, struct store_op *op)
+static enum store_outcome node_read(struct memory_data *m, struct store_op *op)
 {
 	struct store_node_row *row = node_row(m, op->node.node_id);
 	op->node.exists = row != NULL;
@@ -263,9 +269,10 @@ static enum store_outcome node_read(struct memory_store *m, struct store_op *op)
 	return STORE_DONE;
 }
 
-static enum store_outcome apply(struct memory_store *m, struct store_op *op)
+static enum store_outcome apply(struct memory_store *store, struct store_op *op)
 {
-	op->store_wall_ns = m->clock->wall_ns(m->clock);
+	struct memory_data *m = store->data;
+	op->store_wall_ns = store->clock->wall_ns(store->clock);
 	switch (op->kind) {
 	case STORE_NODE_READ:
 		return node_read(m, op);
@@ -390,19 +397,30 @@ static void unlink_pending(struct memory_store *m, struct pending **at)
 	mem_free(p);
 }
 
+void memory_store_turn(struct store *store)
+{
+	struct memory_store *m = memory_of(store);
+	m->polls++;
+	for (struct pending *p = m->first; !m->held && p != NULL; p = p->next) {
+		if (p->applied || p->due_poll > m->polls)
+			continue;
+		p->op->outcome = run(m, p->op);
+		p->applied = true;
+	}
+}
+
 static uint32_t memory_poll(struct store *store)
 {
 	struct memory_store *m = memory_of(store);
 	uint32_t done = 0;
-	m->polls++;
+	memory_store_turn(store);
 	// What a completion submits is due at a later poll, so this walk ends.
 	for (struct pending **at = &m->first; !m->held && *at != NULL;) {
 		struct store_op *op = (*at)->op;
-		if ((*at)->due_poll > m->polls) {
+		if (!(*at)->applied) {
 			at = &(*at)->next;
 			continue;
 		}
-		op->outcome = run(m, op);
 		unlink_pending(m, at);
 		op->done(op);
 		done++;
@@ -421,31 +439,53 @@ static void memory_destroy(struct store *store)
 	struct memory_store *m = memory_of(store);
 	while (m->first != NULL) {
 		struct store_op *op = m->first->op;
-		op->outcome = STORE_UNKNOWN;
+		if (!m->first->applied)
+			op->outcome = STORE_UNKNOWN;
 		unlink_pending(m, &m->first);
 		op->done(op);
 	}
-	spot_rows_fini(&m->spots);
+	if (--m->data->users == 0) {
+		spot_rows_fini(&m->data->spots);
+		mem_free(m->data);
+	}
 	mem_free(m);
 }
 
 static const struct store_ops memory_ops = {
 	"memory", memory_submit, memory_poll, memory_wait_fd, memory_destroy};
 
-struct store *memory_store_create(struct clock *clock, uint64_t seed)
+static struct store *door_create(struct memory_data *data, struct clock *clock, uint64_t seed)
 {
 	struct memory_store *m = mem_zalloc(sizeof(*m));
 	if (m == NULL)
 		return NULL;
-	if (!spot_rows_init(&m->spots)) {
-		mem_free(m);
-		return NULL;
-	}
 	m->base.ops = &memory_ops;
+	m->data = data;
+	data->users++;
 	m->clock = clock;
 	rng_seed(&m->rng, seed);
 	m->end = &m->first;
 	return &m->base;
+}
+
+struct store *memory_store_create(struct clock *clock, uint64_t seed)
+{
+	struct memory_data *data = mem_zalloc(sizeof(*data));
+	if (data == NULL)
+		return NULL;
+	struct store *store =
+		spot_rows_init(&data->spots) ? door_create(data, clock, seed) : NULL;
+	if (store == NULL) {
+		if (data->spots.buckets != NULL)
+			spot_rows_fini(&data->spots);
+		mem_free(data);
+	}
+	return store;
+}
+
+struct store *memory_store_share(struct store *store, struct clock *clock, uint64_t seed)
+{
+	return door_create(memory_of(store)->data, clock, seed);
 }
 
 void memory_store_faults(struct store *store, const struct memory_faults *faults)
@@ -470,26 +510,44 @@ void memory_store_hold(struct store *store, bool hold)
 	memory_of(store)->held = hold;
 }
 
+// What it would have answered is lost.
+static void apply_perhaps(struct memory_store *m, const struct store_op *op)
+{
+	struct store_op lost = *op;
+	bool lists = op->kind == STORE_NODE_LIST || op->kind == STORE_SPOT_LIST;
+	if (rng_below(&m->rng, 2) == 0 && !lists)
+		(void)apply(m, &lost);
+}
+
 void memory_store_crash(struct store *store)
 {
 	struct memory_store *m = memory_of(store);
 	while (m->first != NULL) {
-		struct store_op lost = *m->first->op;
-		if (rng_below(&m->rng, 2) == 0 && lost.kind != STORE_NODE_LIST &&
-			lost.kind != STORE_SPOT_LIST)
-			(void)apply(m, &lost);
+		if (!m->first->applied)
+			apply_perhaps(m, m->first->op);
 		unlink_pending(m, &m->first);
+	}
+}
+
+void memory_store_restart(struct store *store)
+{
+	struct memory_store *m = memory_of(store);
+	for (struct pending *p = m->first; p != NULL; p = p->next) {
+		if (!p->applied)
+			apply_perhaps(m, p->op);
+		p->op->outcome = STORE_UNKNOWN;
+		p->applied = true;
 	}
 }
 
 void memory_store_generation_set(struct store *store, uint64_t last)
 {
-	memory_of(store)->last_generation = last;
+	memory_of(store)->data->last_generation = last;
 }
 
 bool memory_store_spot(struct store *store, struct spot_key key, struct store_spot_row *out)
 {
-	struct store_spot_row *row = spot_find(memory_of(store), key);
+	struct store_spot_row *row = spot_find(memory_of(store)->data, key);
 	if (row != NULL)
 		*out = *row;
 	return row != NULL;
@@ -497,7 +555,7 @@ bool memory_store_spot(struct store *store, struct spot_key key, struct store_sp
 
 bool memory_store_node(struct store *store, const char *node_id, struct store_node_row *out)
 {
-	struct store_node_row *row = node_row(memory_of(store), node_id);
+	struct store_node_row *row = node_row(memory_of(store)->data, node_id);
 	if (row != NULL)
 		*out = *row;
 	return row != NULL;
@@ -505,7 +563,7 @@ bool memory_store_node(struct store *store, const char *node_id, struct store_no
 
 void memory_store_node_put(struct store *store, const struct store_node_row *row)
 {
-	struct memory_store *m = memory_of(store);
+	struct memory_data *m = memory_of(store)->data;
 	struct store_node_row *at = node_row(m, row->node_id);
 	CHECK(at != NULL || m->node_count < STORE_NODES_MAX);
 	if (at == NULL)
@@ -516,7 +574,7 @@ void memory_store_node_put(struct store *store, const struct store_node_row *row
 
 void memory_store_spot_put(struct store *store, const struct store_spot_row *row)
 {
-	struct memory_store *m = memory_of(store);
+	struct memory_data *m = memory_of(store)->data;
 	if (spot_find(m, row->key) != NULL)
 		spot_remove(m, row->key);
 	spot_insert(m, row);
@@ -524,7 +582,7 @@ void memory_store_spot_put(struct store *store, const struct store_spot_row *row
 
 uint64_t memory_store_spot_count(struct store *store)
 {
-	return memory_of(store)->spots.count;
+	return memory_of(store)->data->spots.count;
 }
 
 uint64_t memory_store_pending(struct store *store)
@@ -534,7 +592,7 @@ uint64_t memory_store_pending(struct store *store)
 
 uint64_t memory_store_writes(struct store *store)
 {
-	return memory_of(store)->writes;
+	return memory_of(store)->data->writes;
 }
 
 struct each {
@@ -552,5 +610,5 @@ static bool visit_each(struct store_spot_row *row, void *arg)
 void memory_store_each(
 	struct store *store, void (*visit)(const struct store_spot_row *row, void *arg), void *arg)
 {
-	spot_rows_each(&memory_of(store)->spots, visit_each, &(struct each){visit, arg});
+	spot_rows_each(&memory_of(store)->data->spots, visit_each, &(struct each){visit, arg});
 }

@@ -3,7 +3,7 @@
 
 // The in-memory store provider, with planted faults: for tests and the simulator. One thread.
 //
-// Nothing happens between polls: an operation waits `delay` polls, is then applied and completed in
+// Nothing happens between turns: an operation waits `delay` polls, is then applied and completed in
 // one step. All chance comes from one seeded generator, so a seed replays a run exactly.
 
 #include <stdbool.h>
@@ -28,12 +28,20 @@ struct memory_faults { // each in 1/1000 of all operations
 
 // clock is borrowed (store_wall_ns). NULL when memory is short.
 MUST_USE struct store *memory_store_create(struct clock *clock, uint64_t seed);
+// Another process at the same store: rows are shared; what it lent, its faults and holds are its own.
+// The rows live until the last door is destroyed.
+MUST_USE struct store *memory_store_share(struct store *store, struct clock *clock, uint64_t seed);
 void memory_store_faults(struct store *store, const struct memory_faults *faults);
 // The next `count` operations of `kind` (0: any) meet this fault.
 void memory_store_plant(
 	struct store *store, enum store_op_kind kind, enum memory_fault fault, uint32_t count);
 // While held, operations wait: nothing is applied, nothing completes.
 void memory_store_hold(struct store *store, bool hold);
+// The store does what is due although its submitter does not look (it is suspended): the answers wait
+// for poll, which takes such a turn itself.
+void memory_store_turn(struct store *store);
+// The store restarted: what is pending was applied or not, as the seed has it; the answers are lost.
+void memory_store_restart(struct store *store);
 // The process of the submitter died: what it lent is forgotten; each pending operation was applied or
 // not, as the seed has it.
 void memory_store_crash(struct store *store);
