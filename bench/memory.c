@@ -112,7 +112,7 @@ static void write_requests(struct memory_run *r, struct load *load)
 }
 
 // The two timed stretches, by name for a profiler that collects inside them only (README.md).
-__attribute__((noinline)) static void work_off_router(struct memory_run *r)
+__attribute__((noipa)) static void work_off_router(struct memory_run *r)
 {
 	while (mill_left(r->mill) > 0) {
 		dp_worker_turn(r->node.dp, 0);
@@ -120,7 +120,7 @@ __attribute__((noinline)) static void work_off_router(struct memory_run *r)
 	}
 }
 
-__attribute__((noinline)) static void work_off_yardstick(struct memory_run *r)
+__attribute__((noipa)) static void work_off_yardstick(struct memory_run *r)
 {
 	while (mill_left(r->mill) > 0)
 		yardstick_turn(r->yardstick, mill_queue(r->mill));
