@@ -174,6 +174,18 @@ static inline void counter_add(uint64_t *counter, uint64_t n)
 }
 #define COUNT(w, name) counter_add(&(w)->counters.name, 1)
 
+// S1: this node's owner lease, which all its Spots live under. At admission, on the boot clock.
+static inline bool lease_valid(const struct dp_worker *w, uint64_t now_boot_ns)
+{
+	return now_boot_ns <
+		atomic_load_explicit(&w->dp->lease.deadline_boot_ns, memory_order_acquire);
+}
+// At a turn start, on the tick clock (S4, O8).
+static inline bool lease_valid_ticks(const struct dp_worker *w, uint64_t now_ticks)
+{
+	return now_ticks < atomic_load_explicit(&w->dp->lease.deadline_ticks, memory_order_acquire);
+}
+
 struct dp *dp_by_number(uint16_t number);
 
 // After work was put where worker `to` will find it. A sleep that begins at the same moment is bounded.

@@ -98,8 +98,8 @@ enum result_reason deliver_lane_refusal(const struct dp_worker *w, const struct 
 {
 	struct lane_level level = lane_level(&spot->application);
 	bool count = verdict == LANE_FULL_COUNT;
-	*out = deliver_node_refusal(w, count ? spot->application_bounds.count_max
-					     : spot->application_bounds.bytes_max,
+	*out = deliver_node_refusal(w, count ? spot_bounds(spot)->count_max
+					     : spot_bounds(spot)->bytes_max,
 		count ? level.count : level.bytes);
 	spot_key_bytes(spot->key, out->owner_key);
 	return count ? REASON_APPLICATION_LANE_COUNT : REASON_APPLICATION_LANE_BYTES;
@@ -151,7 +151,7 @@ static void explain_admission(
 	e->process_mark = w->dp->process.mark_bytes;
 	e->process_bytes = ledger_process_taken(&w->dp->process);
 	e->lane = lane_level(&spot->application);
-	e->bounds = spot->application_bounds;
+	e->bounds = *spot_bounds(spot);
 	e->charge_bytes = charge;
 	e->home_worker = spot->home_worker;
 }
@@ -200,7 +200,7 @@ static enum delivered reserve_and_admit(struct dp_worker *w, struct offer *offer
 	uint32_t charge = offer->item != NULL
 		? deliver_item_charge(w, offer->item)
 		: deliver_charge(w, env->payload_bytes, explained);
-	if (UNLIKELY(charge > spot->application_bounds.bytes_max))
+	if (UNLIKELY(charge > spot_bounds(spot)->bytes_max))
 		return refuse_kind(w, offer, RESULT_INVALID_OPERATION, REASON_TOO_LARGE);
 	if (UNLIKELY(explained))
 		explain_admission(w, env, spot, charge);
@@ -217,7 +217,7 @@ static enum delivered reserve_and_admit(struct dp_worker *w, struct offer *offer
 		env->process_bytes = env->payload_bytes;
 	}
 	enum lane_verdict verdict =
-		lane_reserve(&spot->application, spot->application_bounds, charge);
+		lane_reserve(&spot->application, *spot_bounds(spot), charge);
 	if (LIKELY(verdict == LANE_ADMITTED)) {
 		if (UNLIKELY(explained))
 			env->explain->lane_verdict = "admitted";
@@ -256,7 +256,7 @@ enum delivered deliver_offer(struct dp_worker *w, struct offer *offer, route_wor
 	struct dp_spot *spot = route_pointer(word);
 	// Every delivery checks that the table led to the Spot that the message names.
 	CHECK(spot_key_equal(spot->key, env->key));
-	if (UNLIKELY(!spot_lease_valid(spot, w->now_ns))) {
+	if (UNLIKELY(!lease_valid(w, w->now_ns))) {
 		if (env->explain != NULL)
 			env->explain->filter = "lease lost";
 		return refuse_kind(w, offer, RESULT_STALE_ROUTE, REASON_LEASE_LOST);

@@ -337,11 +337,11 @@ static bool reserve_first(struct dp_worker *w, struct dp_spot *spot, struct item
 		end_waiting(w, item, expired(), NULL);
 		return false;
 	}
-	if (!spot_lease_valid(spot, w->now_ns)) {
+	if (!lease_valid(w, w->now_ns)) {
 		end_waiting(w, item, result_refused(RESULT_STALE_ROUTE, REASON_LEASE_LOST), NULL);
 		return false;
 	}
-	if (charge > spot->application_bounds.bytes_max) {
+	if (charge > spot_bounds(spot)->bytes_max) {
 		end_waiting(w, item, result_refused(RESULT_INVALID_OPERATION, REASON_TOO_LARGE), NULL);
 		return false;
 	}
@@ -349,7 +349,7 @@ static bool reserve_first(struct dp_worker *w, struct dp_spot *spot, struct item
 		end_waiting(w, item, result_refused(RESULT_TYPE_MISMATCH, REASON_NONE), NULL);
 		return false;
 	}
-	if (lane_reserve_first(&spot->application, spot->application_bounds, charge) != LANE_ADMITTED) {
+	if (lane_reserve_first(&spot->application, *spot_bounds(spot), charge) != LANE_ADMITTED) {
 		end_waiting(w, item, result_refused(RESULT_UNAVAILABLE, REASON_CLOSING), NULL);
 		return false;
 	}
@@ -363,7 +363,7 @@ static bool reserve_first(struct dp_worker *w, struct dp_spot *spot, struct item
 		env->explain->lane_verdict = "admitted";
 		env->explain->home_worker = spot->home_worker;
 		env->explain->charge_bytes = charge;
-		env->explain->bounds = spot->application_bounds;
+		env->explain->bounds = *spot_bounds(spot);
 		env->explain->process = "admitted";
 	}
 	COUNT(w, messages_accepted);

@@ -197,15 +197,15 @@ static bool reserve_lane(struct dp_worker *w, struct offer *offer, const struct 
 	if (route_tag(word) != ROUTE_LOCAL || park_waits(&w->park, env->key))
 		return true; // decided when it is whole
 	struct dp_spot *spot = route_pointer(word);
-	if (p->charge_bytes > spot->application_bounds.bytes_max) {
+	if (p->charge_bytes > spot_bounds(spot)->bytes_max) {
 		*out = result_refused(RESULT_INVALID_OPERATION, REASON_TOO_LARGE);
 		return false;
 	}
-	if (!spot_lease_valid(spot, w->now_ns) || spot_state(spot) >= SPOT_CLOSING ||
+	if (!lease_valid(w, w->now_ns) || spot_state(spot) >= SPOT_CLOSING ||
 		(env->spot_type.value != 0 && env->spot_type.value != spot->type->key.value))
 		return true;
 	enum lane_verdict verdict =
-		lane_reserve(&spot->application, spot->application_bounds, p->charge_bytes);
+		lane_reserve(&spot->application, *spot_bounds(spot), p->charge_bytes);
 	if (verdict == LANE_OPENING || verdict == LANE_SEALED)
 		return true;
 	if (verdict == LANE_ADMITTED) {

@@ -17,10 +17,7 @@ void *spot_block_create(
 		return NULL;
 	lane_word_init(&spot->application, true);
 	lane_word_init(&spot->lifecycle, false);
-	spot->lease = &dp->lease;
 	spot->type = type;
-	spot->application_bounds = type->bounds;
-	spot->lifecycle_bounds = dp->config.lifecycle;
 	spot->home_worker = spec->home_worker;
 	atomic_init(&spot->state, SPOT_NEW);
 	atomic_init(&spot->refused, 0);
@@ -141,8 +138,8 @@ void dp_spot_view(const struct dp_spot *spot, struct dp_spot_view *out)
 		.closing = state >= SPOT_CLOSING,
 		.application = lane_level(&spot->application),
 		.lifecycle = lane_level(&spot->lifecycle),
-		.application_bounds = spot->application_bounds,
-		.lifecycle_bounds = spot->lifecycle_bounds,
+		.application_bounds = *spot_bounds(spot),
+		.lifecycle_bounds = spot->dp->config.lifecycle,
 		.object_generation = {spot->object_generation},
 		.authority_generation = {spot->authority_generation},
 		.turns = relaxed(&spot->turns),

@@ -42,13 +42,15 @@ enum spot_gate {
 enum spot_readiness { SPOT_IDLE = 1, SPOT_QUEUED = 2 }; // X8: in the ready set at most once
 
 struct dp_spot {
-	// Line 0: all that filter and admission need. Word: compare-and-swap by any worker. State: written
-	// by the home worker. The rest is constant after construction, except gate..run (home worker only).
-	CACHE_ALIGNED struct lane_word application;
-	const struct dp_lease *lease;
+	// Line 0: all that a message touches whose turn runs in place. Key, type and home: constant. Word:
+	// compare-and-swap by any worker. State: written by the home worker. Instance: written by
+	// construct. The rest is the home worker's; `turns` and `last_finished` anyone reads relaxed.
+	struct spot_key key;
+	struct lane_word application; // bounds: the type's
+	spotlane_instance instance;   // the module's number
 	const struct dp_type *type;
-	struct lane_bounds application_bounds;
-	spotlane_instance instance; // the module's number; written by construct
+	uint64_t last_finished_boot_ns; // C2
+	uint64_t turns;
 	uint16_t home_worker;
 	_Atomic uint8_t state;     // enum spot_state
 	uint8_t gate;              // enum spot_gate
@@ -56,37 +58,31 @@ struct dp_spot {
 	uint8_t lifecycle_run;     // L6's debt
 	uint8_t lifecycle_waiting; // commands on lifecycle_list
 	uint8_t close_self;        // enum close_wish
-	uint64_t turns;            // home worker writes, anyone reads relaxed
 
-	// Line 1: home worker only (key: constant).
-	struct spot_key key;
+	// Line 1: a message that is queued, a turn that waits. Home worker, but where it says otherwise.
 	struct lane_list application_list;
 	struct dp_spot *ready_next;
 	struct item *waiting; // GATE_WAITING: whose turn keeps the gate
-	uint64_t last_finished_boot_ns; // C2: home worker writes, anyone reads relaxed
-	uint64_t authority_generation; // constant today; read at admission
+	uint64_t authority_generation;  // constant today; read at admission
+	uint64_t running_since_boot_ns; // anyone reads relaxed
+	_Atomic uint64_t refused;       // any worker adds, relaxed
+	uint64_t object_generation;     // constant
 
-	// Line 2: lifecycle; any worker at refusals.
-	struct lane_word lifecycle;
-	struct lane_bounds lifecycle_bounds;
-	struct lane_list lifecycle_list; // home worker
-	_Atomic uint64_t refused;        // any worker, relaxed
-	uint64_t object_generation;
-	uint64_t running_since_boot_ns; // home worker writes, anyone reads relaxed
-
-	// Line 3: rarely used.
+	// Line 2 and what follows it: lifecycle, and what is rarely used.
+	struct lane_word lifecycle; // any worker and control; bounds: dp_config
+	struct lane_list lifecycle_list;
+	struct command *closing; // the close under way
+	struct dp *dp;           // constant
 	uint8_t control_area[DP_SPOT_CONTROL_BYTES]; // control only
-	struct dp *dp;
-	struct command *closing; // home worker: the close under way
 	uint64_t overruns;
-	uint32_t calls_open;    // home worker: awaited calls of all its turns
-	uint16_t id_bytes;
-	uint16_t yields; // home worker: turns that yielded and have not ended
+	uint32_t calls_open; // awaited calls of all its turns
+	uint16_t id_bytes;   // constant
+	uint16_t yields;     // turns that yielded and have not ended
 };
-_Static_assert(offsetof(struct dp_spot, key) == 64, "line 1");
-_Static_assert(offsetof(struct dp_spot, lifecycle) == 128, "line 2");
-_Static_assert(offsetof(struct dp_spot, control_area) == 192, "line 3");
-_Static_assert(sizeof(struct dp_spot) == 256, "an idle Spot is four lines and its id");
+_Static_assert(offsetof(struct dp_spot, application_list) == CACHE_LINE_BYTES, "line 1");
+_Static_assert(offsetof(struct dp_spot, lifecycle) == 2 * CACHE_LINE_BYTES, "line 2");
+// The block starts a line; an id of up to 24 bytes ends within the fourth, whatever fields come.
+_Static_assert(sizeof(struct dp_spot) <= 4 * CACHE_LINE_BYTES - 24, "an idle Spot is four lines");
 
 enum close_wish { CLOSE_NOT_WISHED = 0, CLOSE_WISHED = 1, CLOSE_TOLD = 2 };
 
@@ -186,13 +182,7 @@ static inline void spot_set_state(struct dp_spot *spot, enum spot_state state)
 {
 	atomic_store_explicit(&spot->state, (uint8_t)state, memory_order_release);
 }
-static inline bool spot_lease_valid(const struct dp_spot *spot, uint64_t now_boot_ns)
+static inline const struct lane_bounds *spot_bounds(const struct dp_spot *spot)
 {
-	return now_boot_ns <
-		atomic_load_explicit(&spot->lease->deadline_boot_ns, memory_order_acquire);
-}
-// At a turn start, on the tick clock (S4, O8).
-static inline bool spot_lease_valid_ticks(const struct dp_spot *spot, uint64_t now_ticks)
-{
-	return now_ticks < atomic_load_explicit(&spot->lease->deadline_ticks, memory_order_acquire);
+	return &spot->type->bounds;
 }

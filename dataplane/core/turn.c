@@ -226,7 +226,7 @@ void turn_in_place(struct dp_worker *w, struct dp_spot *spot, struct envelope *e
 	struct spotlane_message message;
 	struct turn_event event = {.message = &message};
 	uint64_t ticks = turn_clock(w);
-	if (UNLIKELY(!spot_lease_valid_ticks(spot, ticks))) {
+	if (UNLIKELY(!lease_valid_ticks(w, ticks))) {
 		struct reply reply = {
 			.result = result_refused(RESULT_STALE_ROUTE, REASON_LEASE_LOST)};
 		COUNT(w, messages_dropped);
@@ -249,7 +249,7 @@ void turn_in_place(struct dp_worker *w, struct dp_spot *spot, struct envelope *e
 static struct result may_start(
 	const struct dp_worker *w, const struct dp_spot *spot, const struct item *item)
 {
-	if (!spot_lease_valid_ticks(spot, w->last_ticks))
+	if (!lease_valid_ticks(w, w->last_ticks))
 		return result_refused(RESULT_STALE_ROUTE, REASON_LEASE_LOST);
 	if (item->env.authority != spot->authority_generation)
 		return result_refused(RESULT_STALE_ROUTE, REASON_NONE);
