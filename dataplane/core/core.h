@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/compiler.h"
+#include "base/wheel.h"
 #include "core/call.h"
 #include "core/command.h"
 #include "core/egress.h"
@@ -104,6 +105,8 @@ struct dp_worker {
 	struct call_table calls;
 	struct control_calls control_calls;
 	struct fact_port facts;
+	struct wheel *timers;    // timers of the Spots at home here
+	uint64_t timers_next_ns; // none is due before
 	struct command *closing; // closes that wait for accepted work
 	struct lane_list offload_inline; // no pool: run at the next loop turn
 	struct cross_out *cross;         // per other worker

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "core/control_call.h"
 #include "core/core.h"
+#include "core/timer.h"
 
 // Module calls name their node by its number here: several nodes may live in one process (simulation).
 enum { NODES_MAX = 256 };
@@ -91,7 +92,7 @@ static bool worker_tables(struct dp *dp, struct dp_worker *w)
 	w->cross_out_rings = mem_zalloc(n * sizeof(w->cross_out_rings[0]));
 	return w->arena != NULL && w->cross != NULL && w->cross_in != NULL &&
 		w->cross_out_rings != NULL && control_calls_init(w) && call_table_init(&w->calls) &&
-		fact_port_init(&w->facts) &&
+		fact_port_init(&w->facts) && timer_wheel_init(w) &&
 		session_table_init(&w->sessions, c->sessions_max, c->cookie_key) &&
 		park_table_init(&w->park, share(c->resolves_in_flight_max, n),
 			share(c->parked_messages_max, n)) &&
@@ -202,6 +203,7 @@ static void worker_drain(struct dp_worker *w)
 	segment_out_fini(w);
 	reassembly_table_fini(w);
 	park_table_fini(w);
+	timer_wheel_fini(w);
 	drain_out(w);
 }
 

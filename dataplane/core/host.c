@@ -7,6 +7,7 @@
 #include "core/core.h"
 #include "core/offload.h"
 #include "core/resolve.h"
+#include "core/timer.h"
 #include "core/turn.h"
 #include "spot/name.h"
 
@@ -160,6 +161,21 @@ static int host_close_self(spotlane_instance_turn turn)
 	return 0;
 }
 
+static int host_timer_set(
+	spotlane_turn turn, struct spotlane_bytes name, const struct spotlane_timer *timer)
+{
+	struct dp_worker *w = turn_worker(turn.value);
+	if (w == NULL || timer == NULL)
+		return -1;
+	return timer_set(w, w->turn.spot, span_of(name.data, name.size), timer) ? 0 : -1;
+}
+
+static int host_timer_cancel(spotlane_turn turn, struct spotlane_bytes name)
+{
+	struct dp_worker *w = turn_worker(turn.value);
+	return w != NULL && timer_cancel(w, w->turn.spot, span_of(name.data, name.size)) ? 1 : 0;
+}
+
 const struct spotlane_host host_table = {
 	.abi = SPOTLANE_MODULE_ABI,
 	.size = sizeof(struct spotlane_host),
@@ -170,4 +186,6 @@ const struct spotlane_host host_table = {
 	.offload = host_offload,
 	.now_ns = host_now_ns,
 	.close_self = host_close_self,
+	.timer_set = host_timer_set,
+	.timer_cancel = host_timer_cancel,
 };

@@ -62,7 +62,8 @@ enum item_kind {
 	ITEM_ANSWER = 2,  // the end of a call: result, payload; travels to the caller's worker
 	ITEM_REPLY = 3,   // a reply that leaves through another worker's queue
 	ITEM_COMMAND = 4, // a command of control (command.h): lifecycle work, or an opening
-	ITEM_BLOCK = 5,   // memory of a reassembly, a segmented reply or an offload; never queued
+	ITEM_BLOCK = 5,   // memory of a reassembly, a segmented reply, an offload or a timer; never queued
+	ITEM_TICK = 6,    // a tick of a timer (timer.h), on its Spot's application lane
 };
 
 // How a handler left an item's turn.

@@ -5,6 +5,7 @@
 #include "core/core.h"
 #include "core/deliver.h"
 #include "core/scheduler.h"
+#include "core/timer.h"
 #include "core/turn.h"
 
 void lifecycle_enqueue(struct dp_worker *w, struct command *command)
@@ -104,6 +105,7 @@ static bool is_quiet(const struct dp_spot *spot)
 static void close_sealed(struct dp_worker *w, struct dp_spot *spot, struct command *command)
 {
 	spot_set_state(spot, SPOT_SEALED);
+	timer_end_all(w, spot);
 	turn_clock(w);
 	w->timed_spot = spot;
 	turn_mark(w, spot);

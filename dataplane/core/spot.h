@@ -22,6 +22,7 @@
 
 struct dp_worker;
 struct command;
+struct timer;
 
 // Life of an activation. Written by the home worker (NEW: by control before publication), read by all.
 enum spot_state {
@@ -74,6 +75,7 @@ struct dp_spot {
 	struct command *closing; // the close under way
 	struct dp *dp;           // constant
 	uint8_t control_area[DP_SPOT_CONTROL_BYTES]; // control only
+	struct timer *timers;
 	uint64_t overruns;
 	uint32_t calls_open; // awaited calls of all its turns
 	uint16_t id_bytes;   // constant
@@ -101,7 +103,8 @@ struct instance_spot {
 // One callback of a turn: a message or the end of a call.
 struct turn_event {
 	const struct spotlane_message *message; // or
-	const struct spotlane_answer *answer;
+	const struct spotlane_answer *answer; // or
+	const struct spotlane_tick *tick;
 	spotlane_call call;
 };
 
@@ -109,6 +112,7 @@ struct turn_event {
 struct spot_ops {
 	enum spot_kind kind; // for stores, the wire and people
 	bool ends_when_idle; // C1
+	bool (*hears_ticks)(const struct dp_type *type); // has a `ticked` callback
 	// Constructor of the sibling. Control thread.
 	struct dp_spot *(*create)(struct dp *dp, const struct dp_spot_spec *spec);
 	// K5: construct → configure → (User: create) → initialise. Home worker.

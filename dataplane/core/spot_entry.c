@@ -57,9 +57,16 @@ static enum spotlane_outcome run(
 	spotlane_entry_turn t = {turn};
 	if (event->message != NULL)
 		return outcome_of(module->message(spot->instance, t, event->message));
+	if (event->tick != NULL) // timer_set refuses a type without the callback
+		return outcome_of(module->ticked(spot->instance, t, event->tick));
 	if (module->answered == NULL)
 		return (enum spotlane_outcome)0;
 	return outcome_of(module->answered(spot->instance, t, event->call, event->answer));
+}
+
+static bool hears_ticks(const struct dp_type *type)
+{
+	return container_of(type, const struct entry_type, base)->module->ticked != NULL;
 }
 
 static int closing(struct dp_spot *spot, enum spotlane_close_reason reason, uint64_t deadline_ns)
@@ -79,6 +86,7 @@ const struct spot_ops entry_spot_ops = {
 	.kind = SPOT_KIND_ENTRY,
 	.create = create,
 	.construct = construct,
+	.hears_ticks = hears_ticks,
 	.run = run,
 	.closing = closing,
 	.dispose = dispose,

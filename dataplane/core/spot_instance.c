@@ -46,9 +46,16 @@ static enum spotlane_outcome run(
 	spotlane_instance_turn t = {turn};
 	if (event->message != NULL)
 		return module->message(spot->instance, t, event->message);
+	if (event->tick != NULL) // timer_set refuses a type without the callback
+		return module->ticked(spot->instance, t, event->tick);
 	if (module->answered == NULL)
 		return (enum spotlane_outcome)0; // a fault of the handler
 	return module->answered(spot->instance, t, event->call, event->answer);
+}
+
+static bool hears_ticks(const struct dp_type *type)
+{
+	return container_of(type, const struct instance_type, base)->module->ticked != NULL;
 }
 
 static int closing(struct dp_spot *spot, enum spotlane_close_reason reason, uint64_t deadline_ns)
@@ -69,6 +76,7 @@ const struct spot_ops instance_spot_ops = {
 	.ends_when_idle = true,
 	.create = create,
 	.construct = construct,
+	.hears_ticks = hears_ticks,
 	.run = run,
 	.closing = closing,
 	.dispose = dispose,

@@ -10,6 +10,7 @@
 #include "core/lifecycle.h"
 #include "core/offload.h"
 #include "core/scheduler.h"
+#include "core/timer.h"
 #include "core/turn.h"
 
 #define PRESSURE_GRAIN_NS UINT64_C(100000)
@@ -36,6 +37,7 @@ static bool ticks(struct dp_worker *w)
 	any |= control_call_tick(w);
 	any |= call_tick(w);
 	any |= offload_poll(w);
+	any |= timer_tick(w);
 	if (w->closing != NULL)
 		any |= lifecycle_tick(w);
 	if (w->segment_out.first != NULL)

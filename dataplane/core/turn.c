@@ -9,6 +9,7 @@
 #include "core/explain.h"
 #include "core/lifecycle.h"
 #include "core/scheduler.h"
+#include "core/timer.h"
 
 // node number (8 bits), worker (8), serial (48): names the turn on the stack of one worker of one
 // node; a number kept beyond its callback names nothing any more.
@@ -148,11 +149,16 @@ static void leave(struct dp_worker *w)
 // Terminal completion (L5): the reservation goes back, once.
 static void finish(struct dp_worker *w, struct dp_spot *spot, struct item *item)
 {
+	struct timer *timer = item->kind == ITEM_TICK ? timer_of_tick(item) : NULL;
 	COUNT(w, messages_delivered);
 	spot->turns++;
 	if (item->calls_open > 0 || item->answers.head != NULL)
 		call_abandon(w, item);
 	deliver_item_end(w, item);
+	if (timer != NULL) {
+		turn_clock(w); // the next tick is planned from the end of this one
+		timer_tick_end(w, timer);
+	}
 	if (UNLIKELY(spot->close_self == CLOSE_WISHED))
 		lifecycle_tell_close_self(w, spot);
 }
@@ -258,11 +264,34 @@ static struct result may_start(
 	return (struct result){0, 0, 0};
 }
 
+static void tick_turn(struct dp_worker *w, struct dp_spot *spot, struct item *item)
+{
+	struct spotlane_tick tick;
+	struct turn_event event = {.tick = &tick};
+	// A tick has no caller whose budget could be spent: its own begins with its turn.
+	item->env.deadline_boot_ns = w->turn_now_ns + w->dp->default_budget_ns;
+	struct result no = may_start(w, spot, item);
+	if (no.kind != 0)
+		COUNT(w, timer_ticks_left_out);
+	if (no.kind != 0 || !timer_tick_begin(w, item, &tick)) {
+		struct timer *timer = timer_of_tick(item);
+		deliver_drop(w, item, no);
+		timer_tick_end(w, timer);
+		return;
+	}
+	begin(w, spot, &item->env, item, NULL);
+	run(w, spot, &event);
+}
+
 void turn_queued(struct dp_worker *w, struct dp_spot *spot, struct item *item)
 {
 	if (item->leave == TURN_QUEUED) {
 		spot->yields--;
 		turn_resume(w, spot, item);
+		return;
+	}
+	if (UNLIKELY(item->kind == ITEM_TICK)) {
+		tick_turn(w, spot, item);
 		return;
 	}
 	struct result no = may_start(w, spot, item);

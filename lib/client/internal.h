@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/compiler.h"
 #include "client/spotlane/client.h"
-#include "client/wheel.h"
+#include "base/wheel.h"
 #include "wire/segment.h"
 #include "wire/wire.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/histogram.h"
 #include "base/rng.h"
-#include "client/wheel.h"
+#include "base/wheel.h"
 
 static void x__histogram_cells_cover_everything_in_order(void **state)
 {

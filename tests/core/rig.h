@@ -52,6 +52,8 @@ enum {
 	DO_HOLD = 14,       // wait for blocking work that the test releases
 	DO_BIG = 15,        // reply with as many bytes as the payload says (4 bytes)
 	DO_SPEND_LOG = 16,  // DO_SPEND and DO_LOG of the next 8 bytes
+	DO_TIMER = 17,      // set the timer of a struct rig_timer
+	DO_TIMER_CANCEL = 18, // cancel the timer whose name is the payload
 };
 
 struct rig_config {
@@ -95,6 +97,14 @@ struct rig {
 	} pending[64];
 };
 
+// What DO_TIMER sets, and what its ticks do.
+struct rig_timer {
+	char name[8];
+	struct spotlane_timer timer;
+	int tick_does; // DO_NOTHING, DO_SPEND (once), DO_TIMER (sets itself anew once), DO_HOLD, DO_ASK_YIELD
+	uint64_t spend;
+};
+
 // The log of the module's turns (all Spots of the process).
 struct rig_log {
 	bool many_threads; // set before any worker runs: only `values` are kept
@@ -111,6 +121,12 @@ struct rig_log {
 	uint64_t self_call;
 	uint8_t answer_kind, answer_reason, answer_accepted;
 	uint32_t answers;
+	struct rig_timer timer; // the last that was set
+	int timer_set_returned, timer_cancel_returned;
+	uint32_t ticks, ticks_under_way, ticks_overlapped;
+	struct {
+		uint64_t at_ns, due_ns, generation, left_out;
+	} tick[256];
 };
 extern struct rig_log rig_log;
 

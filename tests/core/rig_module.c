@@ -115,6 +115,49 @@ static enum spotlane_outcome ask(spotlane_turn t, const struct spotlane_message 
 	return SPOTLANE_DONE;
 }
 
+static void set_timer(spotlane_turn t)
+{
+	struct spotlane_bytes name = {rig_log.timer.name, strlen(rig_log.timer.name)};
+	rig_log.timer_set_returned = host->timer_set(t, name, &rig_log.timer.timer);
+}
+
+static enum spotlane_outcome ask_nobody(spotlane_turn t, enum spotlane_outcome leave)
+{
+	host->request(t, (struct spotlane_bytes){"nobody-home", 11}, DO_ECHO, SPOTLANE_BYTES,
+		(struct spotlane_bytes){"", 0}, 0);
+	return leave;
+}
+
+static enum spotlane_outcome common_ticked(spotlane_turn t, const struct spotlane_tick *tick)
+{
+	uint32_t at = rig_log.ticks++;
+	rig_log.ticks_overlapped += rig_log.ticks_under_way > 0;
+	if (at < ARRAY_COUNT(rig_log.tick)) {
+		rig_log.tick[at].at_ns = host->now_ns(t);
+		rig_log.tick[at].due_ns = tick->due_ns;
+		rig_log.tick[at].generation = tick->generation;
+		rig_log.tick[at].left_out = tick->left_out;
+	}
+	switch (rig_log.timer.tick_does) {
+	case DO_SPEND:
+		rig_log.timer.tick_does = DO_NOTHING;
+		rig_pass(rig_log.timer.spend);
+		return SPOTLANE_DONE;
+	case DO_TIMER:
+		rig_log.timer.tick_does = DO_NOTHING;
+		set_timer(t);
+		return SPOTLANE_DONE;
+	case DO_HOLD:
+		rig_log.ticks_under_way++;
+		return ask_nobody(t, SPOTLANE_WAIT);
+	case DO_ASK_YIELD:
+		rig_log.ticks_under_way++;
+		return ask_nobody(t, SPOTLANE_YIELD);
+	default:
+		return SPOTLANE_DONE;
+	}
+}
+
 static enum spotlane_outcome common(spotlane_turn t, const struct spotlane_message *m)
 {
 	switch (m->type) {
@@ -160,6 +203,13 @@ static enum spotlane_outcome common(spotlane_turn t, const struct spotlane_messa
 		host->request(t, (struct spotlane_bytes){"nobody-home", 11}, DO_ECHO, SPOTLANE_BYTES,
 			(struct spotlane_bytes){"", 0}, 0);
 		return SPOTLANE_WAIT;
+	case DO_TIMER:
+		memcpy(&rig_log.timer, m->payload.data, sizeof(rig_log.timer));
+		set_timer(t);
+		return SPOTLANE_DONE;
+	case DO_TIMER_CANCEL:
+		rig_log.timer_cancel_returned = host->timer_cancel(t, m->payload);
+		return SPOTLANE_DONE;
 	case DO_BIG:
 		reply_big(t, m);
 		return SPOTLANE_DONE;
@@ -175,6 +225,8 @@ static enum spotlane_outcome common_answered(spotlane_turn t, const struct spotl
 		rig_log.answer_reason = a->reason;
 		rig_log.answer_accepted = a->accepted;
 		rig_log.answers++;
+		if (rig_log.ticks_under_way > 0)
+			rig_log.ticks_under_way--;
 	}
 	if (a->kind == SPOTLANE_OK)
 		host->reply(t, a->content, a->payload);
@@ -200,6 +252,29 @@ static enum spotlane_outcome instance_answered(spotlane_instance self, spotlane_
 	(void)self;
 	(void)call;
 	return common_answered(spotlane_instance_common(turn), a);
+}
+
+static enum spotlane_outcome instance_ticked(
+	spotlane_instance self, spotlane_instance_turn turn, const struct spotlane_tick *tick)
+{
+	(void)self;
+	return common_ticked(spotlane_instance_common(turn), tick);
+}
+
+static enum spotlane_outcome user_ticked(
+	spotlane_instance self, spotlane_user_turn turn, const struct spotlane_tick *tick)
+{
+	(void)self;
+	return common_ticked(spotlane_user_common(turn), tick);
+}
+
+static enum spotlane_entry_outcome entry_ticked(
+	spotlane_instance self, spotlane_entry_turn turn, const struct spotlane_tick *tick)
+{
+	(void)self;
+	return common_ticked(spotlane_entry_common(turn), tick) == SPOTLANE_DONE
+		? SPOTLANE_ENTRY_DONE
+		: SPOTLANE_ENTRY_WAIT;
 }
 
 static enum spotlane_outcome user_message(
@@ -239,18 +314,21 @@ static enum spotlane_entry_outcome entry_answered(spotlane_instance self, spotla
 	.closing = on_closing, .dispose = on_dispose
 
 static const struct spotlane_instance_type plain = {
-	.name = "plain", LIFE, .message = instance_message, .answered = instance_answered};
+	.name = "plain", LIFE, .message = instance_message, .answered = instance_answered,
+	.ticked = instance_ticked};
 static const struct spotlane_instance_type quick = {.name = "quick", .flags = SPOTLANE_TYPE_NOWAIT,
-	LIFE, .message = instance_message, .answered = instance_answered};
+	LIFE, .message = instance_message, .answered = instance_answered,
+	.ticked = instance_ticked};
 static const struct spotlane_instance_type narrow = {.name = "narrow",
 	.limits = {.application_count_max = 4, .application_bytes_max = 4096}, LIFE,
-	.message = instance_message, .answered = instance_answered};
+	.message = instance_message, .answered = instance_answered, .ticked = instance_ticked};
 static const struct spotlane_instance_type deaf = {
 	.name = "deaf", LIFE, .message = instance_message};
 static const struct spotlane_user_type user = {.name = "user", LIFE, .create = on_create,
-	.message = user_message, .answered = user_answered};
+	.message = user_message, .answered = user_answered, .ticked = user_ticked};
 static const struct spotlane_entry_type entry = {
-	.name = "entry", LIFE, .message = entry_message, .answered = entry_answered};
+	.name = "entry", LIFE, .message = entry_message, .answered = entry_answered,
+	.ticked = entry_ticked};
 
 static const struct spotlane_instance_type *const instance_types[] = {
 	&plain, &quick, &narrow, &deaf, NULL};

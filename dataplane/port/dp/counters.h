@@ -41,6 +41,9 @@
 	X(calls, "requests made by handlers")                                                      \
 	X(calls_late, "answers that came after their call ended (M2)")                             \
 	X(offloads, "pieces of blocking work handed off")                                          \
+	X(timer_ticks, "timer ticks run (X7)")                                                     \
+	X(timer_ticks_left_out, "timer ticks left out: late, the lane full, or no lease")          \
+	X(timer_ticks_old, "queued timer ticks of an earlier setting, not run")                    \
 	X(resolves, "keys asked of control")                                                       \
 	X(facts_full, "times the fact ring was full")                                              \
 	X(idle_sleeps, "times the worker slept")

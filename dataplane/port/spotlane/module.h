@@ -105,6 +105,30 @@ struct spotlane_answer { // what an awaited call ended with
 	struct spotlane_bytes payload;
 };
 
+// A named timer of a Spot (X7). A tick is an item of the Spot's application lane like any message: it
+// waits its turn, counts against the lane's bounds, and never overlaps another tick of its timer.
+enum spotlane_timer_overrun { // what becomes of ticks whose time passed while an earlier one was not done
+	SPOTLANE_TIMER_SKIP_LATE = 0,        // left out; the next comes at the next multiple of the period
+	SPOTLANE_TIMER_CATCH_UP_BOUNDED = 1, // made up for one after another, at most catch_up_max of them
+	SPOTLANE_TIMER_DELAY_NEXT = 2        // the next comes one period after this one is done
+};
+
+struct spotlane_timer {
+	uint64_t first_us;  // from now
+	uint64_t period_us; // 0 = one tick only; else at least 1,000
+	enum spotlane_timer_overrun overrun;
+	uint32_t catch_up_max; // 0 = 8
+};
+
+enum { SPOTLANE_TIMERS_MAX = 32, SPOTLANE_TIMER_NAME_MAX = 64 }; // of one Spot; bytes
+
+struct spotlane_tick {
+	struct spotlane_bytes name; // the timer's; borrowed
+	uint64_t due_ns;            // when it was due, boot-time clock
+	uint64_t generation;        // of the name: rises with each timer_set
+	uint64_t left_out;          // ticks left out between the one before and this one
+};
+
 // What the host offers. Check `size` before using a member beyond those of the version you built with.
 struct spotlane_host {
 	uint32_t abi;
@@ -131,6 +155,13 @@ struct spotlane_host {
 	uint64_t (*now_ns)(spotlane_turn turn);
 	// Asks for this Spot to be closed after the turn (Instance Spots: K3).
 	int (*close_self)(spotlane_instance_turn turn);
+	// Sets the Spot's timer of that name (1..SPOTLANE_TIMER_NAME_MAX bytes), or sets it anew: ticks of
+	// the earlier setting that still wait do not run. 0 = set, -1 = refused (no `ticked` callback, a
+	// setting that cannot be, too many timers, memory). Timers end with the Spot and do not keep it
+	// from idle cleanup; a tick counts as work.
+	int (*timer_set)(spotlane_turn turn, struct spotlane_bytes name, const struct spotlane_timer *timer);
+	// 1 = there was one; a tick of it that waits does not run. 0 = there was none.
+	int (*timer_cancel)(spotlane_turn turn, struct spotlane_bytes name);
 };
 
 // Callbacks common to the kinds. A NULL optional callback is "nothing to do". Order: K5.
@@ -179,6 +210,9 @@ struct spotlane_instance_type {
 		const struct spotlane_message *message);
 	enum spotlane_outcome (*answered)(spotlane_instance self, spotlane_instance_turn turn,
 		spotlane_call call, const struct spotlane_answer *answer);
+	// X7: a tick of a named timer.
+	enum spotlane_outcome (*ticked)(spotlane_instance self, spotlane_instance_turn turn,
+		const struct spotlane_tick *tick);
 };
 
 struct spotlane_user_type {
@@ -197,6 +231,9 @@ struct spotlane_user_type {
 	int (*joining)(spotlane_instance self, struct spotlane_bytes actor_id);
 	void (*joined)(spotlane_instance self, struct spotlane_bytes actor_id);
 	void (*left)(spotlane_instance self, struct spotlane_bytes actor_id);
+	// X7: a tick of a named timer.
+	enum spotlane_outcome (*ticked)(spotlane_instance self, spotlane_user_turn turn,
+		const struct spotlane_tick *tick);
 };
 
 struct spotlane_entry_type {
@@ -209,6 +246,9 @@ struct spotlane_entry_type {
 		const struct spotlane_message *message);
 	enum spotlane_entry_outcome (*answered)(spotlane_instance self, spotlane_entry_turn turn,
 		spotlane_call call, const struct spotlane_answer *answer);
+	// X7: a tick of a named timer.
+	enum spotlane_entry_outcome (*ticked)(spotlane_instance self, spotlane_entry_turn turn,
+		const struct spotlane_tick *tick);
 };
 
 // What the module exports, by the name `spotlane_module_v1`. Any of the three lists may be empty.

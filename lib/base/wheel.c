@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "client/wheel.h"
+#include "base/wheel.h"
 
 #include <string.h>
 

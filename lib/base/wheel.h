@@ -2,7 +2,7 @@
 #pragma once
 
 // A timer wheel: set and cancel in constant time, for tens of thousands of time limits of which
-// nearly all are cancelled. Ticks are 2^20 ns (about a millisecond); a timer never fires early and
+// many are cancelled. Ticks are 2^20 ns (about a millisecond); a timer never fires early and
 // at most one tick late. Pure: the caller says what time it is. One owner thread.
 
 #include <stdbool.h>
