@@ -180,11 +180,15 @@ struct api *api_start(const struct api_options *options, char *out_why, size_t w
 	int fd = socket_open(api, out_why, why_bytes);
 	if (fd < 0)
 		return start_undo(api);
-	if (!listen_on(api, fd, out_why, why_bytes)) {
-		api_stop(api, NULL, NULL);
-		return NULL;
+	bool open = listen_on(api, fd, out_why, why_bytes);
+	if (open && options->config->metrics.listen.text[0] != '\0') {
+		api->http = http_start(api, out_why, why_bytes);
+		open = api->http != NULL;
 	}
-	return api;
+	if (open)
+		return api;
+	api_stop(api, NULL, NULL);
+	return NULL;
 }
 
 // ---- stop ----
@@ -221,6 +225,9 @@ void api_stop(struct api *api, void (*stopped)(void *arg), void *arg)
 	api->stopped_arg = arg;
 	unlink(api->options.config->control.socket);
 	uv_close((uv_handle_t *)&api->listener, on_closed);
+	if (api->http != NULL)
+		http_stop(api->http);
+	api->http = NULL;
 	while (api->requests != NULL)
 		request_orphan(api->requests);
 	struct api_conn *next;
@@ -229,6 +236,11 @@ void api_stop(struct api *api, void (*stopped)(void *arg), void *arg)
 		conn_finish(conn);
 	}
 	jobs_run(&api->job_timer);
+}
+
+uint16_t api_http_port(const struct api *api)
+{
+	return api->http != NULL ? http_port(api->http) : 0;
 }
 
 void api_adopt(struct api *api, int fd)

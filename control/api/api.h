@@ -19,6 +19,7 @@
 #include "dp/port.h"
 #include "node/node.h"
 #include "route/route.h"
+#include "store/meter.h"
 
 struct api;
 
@@ -75,9 +76,11 @@ struct api_options {
 	struct route_table *routes;
 	const struct config *config; // in force; borrowed for the server's life
 	const struct api_host *host; // borrowed for the server's life
+	const struct store_meter *store_meter; // NULL = the store is not measured
 	struct api_limits limits;
 };
 
+// Opens the HTTP listener where the configuration names one (http.h).
 // Takes the lock file beside the socket (<socket>.lock), removes a stale socket under it, binds,
 // listens. NULL: out_why (at least 256 bytes) says why, in one line for a person.
 MUST_USE struct api *api_start(const struct api_options *options, char *out_why, size_t why_bytes);
@@ -91,3 +94,5 @@ void api_event(struct api *api, const struct node_event *event);
 // One connection on a socket that the caller already has (tests, socket activation). The peer's
 // credentials are read from it. Takes over the descriptor.
 void api_adopt(struct api *api, int fd);
+// The port of the HTTP listener; 0 when it is off.
+uint16_t api_http_port(const struct api *api);

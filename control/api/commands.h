@@ -38,6 +38,7 @@ const char *api_class_name(enum api_class class);
 	X(STOP, "stop", "stop", "", ADMINISTER, CHANGE, stop, "Drain and stop the node")                 \
 	X(HEALTH_LIVE, "health.live", "health", "live", READ, QUERY, none, "Does the node run?")         \
 	X(HEALTH_READY, "health.ready", "health", "ready", READ, QUERY, none, "Does the node serve?")    \
+	X(METRICS, "metrics", "metrics", "", READ, QUERY, none, "All metrics in the text form of Prometheus") \
 	X(SCHEMA, "schema", "schema", "", READ, QUERY, none, "Every op with its arguments")
 
 #define X(name, op, noun, verb, role, class, args, text) API_COMMAND_##name,

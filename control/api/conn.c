@@ -78,6 +78,7 @@ bool conn_write(struct api_conn *conn, json_t *line)
 		return false;
 	size_t size = json_dumpb(line, NULL, 0, JSON_COMPACT);
 	if (size == 0 || conn->queued_bytes + size + 1 > limits->queue_bytes_max) {
+		conn->api->meter.slow_clients += size != 0;
 		conn_close(conn); // short of memory, or it does not read: never waited for
 		return false;
 	}
@@ -104,6 +105,7 @@ bool conn_write(struct api_conn *conn, json_t *line)
 void conn_fail(struct api_conn *conn, enum api_error code, const char *message)
 {
 	json_t *body = api_error_body(code, "no", NULL, message);
+	meter_error(conn->api, (int)code);
 	if (body == NULL) {
 		conn_close(conn);
 		return;
@@ -223,10 +225,9 @@ static void say_hello(struct api_conn *conn)
 {
 	const struct api *api = conn->api;
 	struct node_status status;
-	char boot[33];
+	char boot[API_INSTANCE_BYTES];
 	node_status(api->options.node, &status);
-	for (size_t i = 0; i < sizeof status.boot_id; i++)
-		snprintf(boot + 2 * i, 3, "%02x", status.boot_id[i]);
+	view_instance(&status, boot);
 	json_t *hello = json_pack("{s:s, s:i, s:s, s:s, s:s, s:s, s:s}", "hello", "spotlane", "v", 1,
 		"version", api->options.host->version, "node", api->options.config->node.id, "instance",
 		boot, "config_digest", api->digest, "role", api_role_name(conn->role));
@@ -247,6 +248,7 @@ static void enlist(struct api_conn *conn)
 		api->conns->link = &conn->next;
 	api->conns = conn;
 	api->clients++;
+	api->meter.connections++;
 	api->handles += 2;
 	conn->handles = 2;
 	conn->state = CONN_OPEN;

@@ -3,18 +3,15 @@
 
 #include <stddef.h>
 
-#include "base/compiler.h"
-
-const struct api_error_row api_error_rows[] = {
+const struct api_error_row api_error_rows[API_ERROR_COUNT] = {
 #define X(name, code, kind, exit_code, closes, text) {API_ERROR_##name, kind, exit_code, closes, text},
 	API_ERRORS(X)
 #undef X
 };
-const uint32_t api_error_count = ARRAY_COUNT(api_error_rows);
 
 const struct api_error_row *api_error_find(int code)
 {
-	for (uint32_t i = 0; i < api_error_count; i++) {
+	for (uint32_t i = 0; i < API_ERROR_COUNT; i++) {
 		if ((int)api_error_rows[i].code == code)
 			return &api_error_rows[i];
 	}

@@ -56,6 +56,10 @@ enum api_error { API_ERRORS(X) };
 
 enum { API_ERROR_OF_RESULT = 200 }; // + result kind
 
+#define X(name, code, kind, exit_code, closes, text) API_ERROR_ROW_##name,
+enum api_error_row_index { API_ERRORS(X) API_ERROR_COUNT };
+#undef X
+
 struct api_error_row {
 	enum api_error code;
 	const char *name; // kind on the wire
@@ -63,8 +67,7 @@ struct api_error_row {
 	int closes;
 	const char *text;
 };
-extern const struct api_error_row api_error_rows[];
-extern const uint32_t api_error_count;
+extern const struct api_error_row api_error_rows[API_ERROR_COUNT];
 const struct api_error_row *api_error_find(int code); // NULL when unknown
 
 // The tool's own exit codes (operator conventions).

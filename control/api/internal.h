@@ -9,6 +9,8 @@
 #include "api/api.h"
 #include "api/commands.h"
 #include "api/errors.h"
+#include "api/http.h"
+#include "api/metrics.h"
 #include "base/ids.h"
 
 enum { API_NONCE_BYTES = 65, API_HASH_BYTES = 32, API_WALK_CHUNK = 4096 };
@@ -86,6 +88,8 @@ struct api {
 	struct api_watch *watches;
 	struct api_receipt *receipts;
 	uint32_t receipt_next;
+	struct api_meter meter;
+	struct http *http; // NULL = off
 	void (*stopped)(void *arg);
 	void *stopped_arg;
 };
@@ -116,6 +120,9 @@ void api_fail(struct api_request *request, enum api_error code, json_t *detail, 
 void api_fail_result(struct api_request *request, struct result result, json_t *detail);
 // A line before the last; `name` is "part" or "event". Takes over the value.
 bool api_part(struct api_request *request, const char *name, json_t *value);
+// A text in parts that end at whole characters. False: the client is gone.
+bool api_send_text(struct api_request *request, const char *text);
+void meter_error(struct api *api, int code);
 void request_client_gone(struct api_request *request);
 void request_orphan(struct api_request *request);
 json_t *api_error_body(enum api_error code, const char *accepted, json_t *detail, const char *message);
@@ -141,6 +148,17 @@ json_t *view_spot(const struct api *api, const struct dp_spot *spot);
 json_t *view_lane(struct lane_level level, struct lane_bounds bounds);
 json_t *view_event(const struct node_event *event);
 uint64_t view_now(const struct api *api);
+enum { API_INSTANCE_BYTES = 33 };
+void view_instance(const struct node_status *status, char out[API_INSTANCE_BYTES]);
+
+// ---- health.c: bodies of the socket's and the listener's answers; NULL when memory is short ----
+json_t *health_live(const struct api *api);
+json_t *health_ready(const struct api *api);
+
+// ---- metrics.c, metrics_dp.c ----
+void metrics_family(struct text *t, const char *name, const char *type, const char *help);
+void metrics_workers(const struct api *api, struct text *t);
+void metrics_fabrics(const struct api *api, struct text *t);
 
 // ---- op_*.c ----
 void op_status(struct api_request *request);
@@ -149,6 +167,7 @@ void op_config_show(struct api_request *request);
 void op_health_live(struct api_request *request);
 void op_health_ready(struct api_request *request);
 void op_schema(struct api_request *request);
+void op_metrics(struct api_request *request);
 void op_stop(struct api_request *request);
 void op_doctor(struct api_request *request);
 void op_spot_list(struct api_request *request);

@@ -8,7 +8,6 @@
 
 enum {
 	NS_PER_MS = 1000000,
-	TEXT_PART_BYTES = 8 * 1024,
 	TEXT_BYTES_MAX = 256 * 1024,
 	STALE_LOOP_MS = 1000, // a worker that has not turned for so long is worth a word
 };
@@ -117,7 +116,7 @@ void op_status(struct api_request *request)
 	api_done(request, json);
 }
 
-// ---- version, health, schema ----
+// ---- version, schema ----
 
 static void emit_text(void *to, const char *name, const char *value)
 {
@@ -134,30 +133,6 @@ void op_version(struct api_request *request)
 		host->versions(host->arg, emit_text, libraries);
 	json_object_set_new(json, "built_with", libraries);
 	api_done(request, json);
-}
-
-void op_health_live(struct api_request *request)
-{
-	struct node_status s;
-	node_status(request->api->options.node, &s);
-	bool live = s.state != NODE_ERROR && s.state != NODE_STOPPED;
-	api_done(request, json_pack("{s:b, s:s}", "yes", live, "state", node_state_name(s.state)));
-}
-
-void op_health_ready(struct api_request *request)
-{
-	struct node_status s;
-	json_t *failing = json_array();
-	node_status(request->api->options.node, &s);
-	if (s.state != NODE_SERVING)
-		json_array_append_new(failing, json_string("state"));
-	if (s.lease_left_ns <= 0)
-		json_array_append_new(failing, json_string("lease"));
-	if (!s.ready && json_array_size(failing) == 0)
-		json_array_append_new(failing, json_string("store or workers"));
-	bool ready = s.ready && s.state == NODE_SERVING;
-	api_done(request, json_pack("{s:b, s:s, s:o}", "yes", ready, "state", node_state_name(s.state),
-				  "failing", failing));
 }
 
 static const char *arg_type_name(enum api_arg_type type)
@@ -199,7 +174,7 @@ void op_schema(struct api_request *request)
 	json_t *ops = json_array(), *errors = json_array();
 	for (uint32_t i = 0; i < API_COMMAND_COUNT; i++)
 		json_array_append_new(ops, schema_of(api_command_at(i)));
-	for (uint32_t i = 0; i < api_error_count; i++)
+	for (uint32_t i = 0; i < API_ERROR_COUNT; i++)
 		json_array_append_new(errors,
 			json_pack("{s:i, s:s, s:i, s:s}", "code", (int)api_error_rows[i].code, "kind",
 				api_error_rows[i].name, "exit", api_error_rows[i].exit_code, "text",
@@ -222,23 +197,6 @@ void op_stop(struct api_request *request)
 
 // ---- config ----
 
-// Sends a text in parts that end at whole characters.
-static bool send_text(struct api_request *request, const char *text)
-{
-	size_t left = strlen(text);
-	while (left > 0) {
-		size_t size = left < TEXT_PART_BYTES ? left : TEXT_PART_BYTES;
-		while (size < left && size > TEXT_PART_BYTES - 4 && ((unsigned char)text[size] & 0xc0) == 0x80)
-			size--;
-		json_t *part = json_stringn(text, size);
-		if (part == NULL || !api_part(request, "part", json_pack("{s:o}", "text", part)))
-			return false;
-		text += size;
-		left -= size;
-	}
-	return true;
-}
-
 static void answer_text(struct api_request *request, const char *what, const char *text)
 {
 	const struct api_host *host = request->api->options.host;
@@ -247,7 +205,7 @@ static void answer_text(struct api_request *request, const char *what, const cha
 			TEXT_BYTES_MAX);
 		return;
 	}
-	send_text(request, text);
+	api_send_text(request, text);
 	json_t *json = json_pack("{s:s, s:s}", "what", what, "digest", request->api->digest);
 	if (host->config_path != NULL)
 		json_object_set_new(json, "path", json_string(host->config_path));

@@ -30,6 +30,7 @@ static void (*const handlers[API_COMMAND_COUNT])(struct api_request *) = {
 	[API_COMMAND_HEALTH_LIVE] = op_health_live,
 	[API_COMMAND_HEALTH_READY] = op_health_ready,
 	[API_COMMAND_SCHEMA] = op_schema,
+	[API_COMMAND_METRICS] = op_metrics,
 };
 
 // ---- the end of a request ----
@@ -48,8 +49,27 @@ static void request_free(struct api_request *request)
 	mem_free(request);
 }
 
+void meter_error(struct api *api, int code)
+{
+	for (uint32_t i = 0; i < API_ERROR_COUNT; i++)
+		api->meter.errors[i] += (int)api_error_rows[i].code == code;
+}
+
+static void meter_reply(const struct api_request *request, json_t *body)
+{
+	bool ok = json_is_true(json_object_get(body, "ok"));
+	json_t *code = json_object_get(json_object_get(body, "error"), "code");
+	if (request->api == NULL)
+		return;
+	if (request->command != NULL)
+		request->api->meter.requests[request->command->id][ok]++;
+	if (!ok)
+		meter_error(request->api, (int)json_integer_value(code));
+}
+
 static void send_last(struct api_request *request, json_t *body, bool replayed)
 {
+	meter_reply(request, body);
 	if (request->conn == NULL)
 		return;
 	json_t *line = json_copy(body);
@@ -146,6 +166,24 @@ bool api_part(struct api_request *request, const char *name, json_t *value)
 	bool written = line != NULL && conn_write(request->conn, line);
 	json_decref(line);
 	return written;
+}
+
+enum { TEXT_PART_BYTES = 8 * 1024 };
+
+bool api_send_text(struct api_request *request, const char *text)
+{
+	size_t left = strlen(text);
+	while (left > 0) {
+		size_t size = left < TEXT_PART_BYTES ? left : TEXT_PART_BYTES;
+		while (size < left && size > TEXT_PART_BYTES - 4 && ((unsigned char)text[size] & 0xc0) == 0x80)
+			size--;
+		json_t *part = json_stringn(text, size);
+		if (part == NULL || !api_part(request, "part", json_pack("{s:o}", "text", part)))
+			return false;
+		text += size;
+		left -= size;
+	}
+	return true;
 }
 
 void request_client_gone(struct api_request *request)

@@ -16,6 +16,8 @@ void stats_add(struct dp_counters *sum, const struct dp_counters *c)
 		sum->results[i] += c->results[i];
 	for (size_t i = 0; i < ARRAY_COUNT(sum->refusals); i++)
 		sum->refusals[i] += c->refusals[i];
+	for (size_t i = 0; i < ARRAY_COUNT(sum->drops); i++)
+		sum->drops[i] += c->drops[i];
 	sum->turn_ns_total += c->turn_ns_total;
 }
 
@@ -28,7 +30,7 @@ static void set_if(json_t *object, const char *name, uint64_t value, bool zero)
 json_t *stats_worker(const struct api *api, const struct dp_counters *c, bool zero)
 {
 	json_t *counters = json_object(), *rejects = json_object(), *results = json_object(),
-	       *refusals = json_object();
+	       *refusals = json_object(), *drops = json_object();
 	(void)api;
 #define X(name, text) set_if(counters, #name, c->name, zero);
 	DP_COUNTERS(X)
@@ -40,8 +42,10 @@ json_t *stats_worker(const struct api *api, const struct dp_counters *c, bool ze
 		set_if(results, result_kind_name((uint8_t)i), c->results[i], zero);
 	for (size_t i = 1; i < ARRAY_COUNT(c->refusals); i++)
 		set_if(refusals, result_reason_name((uint8_t)i), c->refusals[i], zero);
-	return json_pack("{s:o, s:o, s:o, s:o}", "counters", counters, "rejects", rejects, "results", results,
-		"refusals", refusals);
+	for (size_t i = 1; i < ARRAY_COUNT(c->drops); i++)
+		set_if(drops, result_kind_name((uint8_t)i), c->drops[i], zero);
+	return json_pack("{s:o, s:o, s:o, s:o, s:o}", "counters", counters, "rejects", rejects, "results",
+		results, "refusals", refusals, "drops", drops);
 }
 
 static void emit_number(void *to, const char *name, uint64_t value)

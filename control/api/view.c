@@ -9,6 +9,12 @@ uint64_t view_now(const struct api *api)
 	return api->options.clock->boot_ns(api->options.clock);
 }
 
+void view_instance(const struct node_status *status, char out[API_INSTANCE_BYTES])
+{
+	for (size_t i = 0; i < sizeof status->boot_id; i++)
+		snprintf(out + 2 * i, 3, "%02x", status->boot_id[i]);
+}
+
 json_t *view_number(uint64_t value)
 {
 	return json_integer(value > INT64_MAX ? INT64_MAX : (json_int_t)value);

@@ -43,6 +43,7 @@ static void send_event(struct api_watch *watch, json_t *event)
 {
 	if (!has_room(watch)) {
 		watch->missed++;
+		watch->api->meter.events_missed++;
 		json_decref(event);
 		return;
 	}
@@ -94,10 +95,11 @@ static void compare_counters(json_t *changes, const struct dp_counters *b, const
 	for (size_t i = 1; i < ARRAY_COUNT(n->rejects); i++)
 		add_change(changes, "reject", wire_reject_name((enum wire_reject)i), b->rejects[i],
 			n->rejects[i]);
+	for (size_t i = 1; i < ARRAY_COUNT(n->drops); i++)
+		add_change(changes, "drop", result_kind_name((uint8_t)i), b->drops[i], n->drops[i]);
 #define DROP(name) add_change(changes, "drop", #name, b->name, n->name)
 	DROP(frames_repeated);
 	DROP(frames_session_refused);
-	DROP(messages_dropped);
 	DROP(sends_refused);
 	DROP(reassemblies_expired);
 	DROP(facts_full);

@@ -143,6 +143,10 @@ struct config {
 		struct config_role_rule roles[CONFIG_ROLES_MAX];
 		uint32_t role_count;
 	} control;
+	struct {
+		struct config_endpoint listen; // empty = no HTTP listener
+		bool beyond_loopback;
+	} metrics;
 	struct config_module modules[CONFIG_MODULES_MAX];
 	uint32_t module_count;
 	struct {

@@ -218,6 +218,22 @@ static bool roles_hold(struct config_reading *r, const struct config *c)
 	return true;
 }
 
+static bool is_loopback(const struct config_endpoint *at)
+{
+	static const uint8_t last[16] = {[15] = 1};
+	return at->is_ipv6 ? memcmp(at->ip, last, sizeof last) == 0 : at->ip[12] == 127;
+}
+
+static bool metrics_hold(struct config_reading *r, const struct config *c)
+{
+	return c->metrics.listen.text[0] == '\0' || c->metrics.beyond_loopback ||
+	       is_loopback(&c->metrics.listen) ||
+	       COMPLAIN(r, "metrics.listen",
+		       "metrics.listen: %s is not loopback; other machines may read there only with "
+		       "metrics.beyond_loopback: yes",
+		       c->metrics.listen.text);
+}
+
 static bool modules_hold(struct config_reading *r, const struct config *c)
 {
 	for (uint32_t i = 0; i < c->module_count; i++) {
@@ -259,7 +275,7 @@ bool config_relations(struct config_reading *r, struct config *config)
 	if (config->control.socket[0] != '/')
 		return COMPLAIN(r, "control.socket", "control.socket: an absolute path is needed");
 	if (!fabrics_hold(r, config) || !workers_hold(r, config) || !roles_hold(r, config) ||
-		!modules_hold(r, config) || !message_fits(r, config) || !lease_holds(r, config))
+		!metrics_hold(r, config) || !modules_hold(r, config) || !message_fits(r, config) || !lease_holds(r, config))
 		return false;
 	hints(r, config);
 	return true;

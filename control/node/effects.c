@@ -255,6 +255,7 @@ static void do_publish(struct node *n, struct entry *e)
 	e->reserved = false; // from reserved to active: the same count (N1)
 	n->spots_live[e->kind]++;
 	n->activations_total++;
+	latency_record(&n->activation_time, n->now_ns - e->reserved_ns);
 	command_send(n, e, COMMAND_OPEN, e->origin);
 }
 

@@ -15,6 +15,7 @@
 //   facts.c     what the data plane reports
 //   dpq.c       commands that met a full ring
 
+#include "base/latency.h"
 #include "node/node.h"
 #include "publish/publish.h"
 #include "spot/activation.h"
@@ -141,6 +142,7 @@ struct entry {
 	const struct dp_type *type;
 	enum spot_kind kind;
 	bool reserved;  // counted against N1 and not yet live
+	uint64_t reserved_ns; // since when
 	bool running;   // holds one of the 128 places
 	bool published;
 	uint8_t id_bytes;
@@ -222,7 +224,7 @@ struct worker_watch {
 	uint64_t heartbeat, heartbeat_seen_awake_ns;
 };
 void watch_step(struct node *n);
-bool watch_workers_alive(const struct node *n);
+uint64_t watch_workers_stalled(const struct node *n); // a bit for each worker that stands still
 
 struct type_count {
 	const struct dp_type *type;
@@ -289,6 +291,7 @@ struct node {
 	uint32_t type_count;
 	uint64_t spots_live[4];
 	uint64_t activations_total, activation_failures, closes_total;
+	struct latency activation_time; // reservation to published route
 
 	struct drain drain;
 	struct worker_watch watches[DP_WORKERS_MAX];

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/mem.h"
+#include "node/health.h"
 #include "node/internal.h"
 #include "spotlane/module.h"
 
@@ -274,6 +275,7 @@ static void begin_entry_spot(struct node *n)
 	e->origin = dp_home_for(n->dp, e->key);
 	e->close_reason = SPOTLANE_CLOSE_HOST_SHUTDOWN;
 	e->reserved = true; // outside the Spot count of N1, within its type's
+	e->reserved_ns = n->now_ns;
 	node_type_count(n, e->type)->spots++;
 	entry_event(n, e, ACTIVATION_EV_FRESH);
 }
@@ -424,7 +426,8 @@ static uint64_t in_states(const struct node *n, enum activation_state from, enum
 
 void node_status(const struct node *n, struct node_status *out)
 {
-	bool live = lease_is_live(n);
+	struct node_health health;
+	node_health(n, &health);
 	*out = (struct node_status){.state = n->state,
 		.exit_code = n->exit_code,
 		.started_boot_ns = n->started_ns,
@@ -447,8 +450,7 @@ void node_status(const struct node *n, struct node_status *out)
 		.routes = route_count(n->routes),
 		.route_bytes = route_bytes(n->routes),
 		.rcu_pending = publish_pending(),
-		.ready = n->state == NODE_SERVING && live && n->store_reachable &&
-			 watch_workers_alive(n)};
+		.ready = health.failing == 0};
 	memcpy(out->boot_id, n->boot.bytes, sizeof(out->boot_id));
 	memcpy(out->spots_live, n->spots_live, sizeof(out->spots_live));
 	memcpy(out->why, n->why, sizeof(out->why));

@@ -90,7 +90,7 @@ struct node_status {
 	uint64_t activations_running, activations_waiting, resolves_running, closes_running, closes_stuck;
 	uint64_t activations_total, activation_failures, closes_total;
 	uint64_t routes, route_bytes, rcu_pending;
-	bool ready; // lease held, store reachable, every worker turned over lately
+	bool ready; // nothing fails of node/health.h
 };
 void node_status(const struct node *node, struct node_status *out);
 

@@ -96,6 +96,7 @@ static bool reserve(struct node *n, struct entry *e)
 		n->spots_counted++;
 		count->spots++;
 		e->reserved = true;
+		e->reserved_ns = n->now_ns;
 	}
 	return e->reserved;
 }

@@ -44,13 +44,14 @@ static void watch_heartbeat(struct node *n, uint16_t worker)
 	}
 }
 
-bool watch_workers_alive(const struct node *n)
+uint64_t watch_workers_stalled(const struct node *n)
 {
+	uint64_t stalled = 0;
 	for (uint16_t i = 0; i < n->config.workers; i++)
 		if (n->awake_ns - n->watches[i].heartbeat_seen_awake_ns >
 			HEARTBEAT_LIMIT_MS * NS_PER_MS)
-			return false;
-	return true;
+			stalled |= UINT64_C(1) << i;
+	return stalled;
 }
 
 void watch_step(struct node *n)

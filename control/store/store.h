@@ -113,6 +113,7 @@ struct store_op {
 	void (*done)(struct store_op *op); // called once, from store_poll
 	void *arg;
 	struct store_op *next; // provider's, while lent
+	uint64_t submitted_boot_ns; // of a measured store (meter.h)
 };
 
 struct store_ops {
@@ -126,14 +127,27 @@ struct store_ops {
 	void (*destroy)(struct store *store);
 };
 
+struct store_meter;
 // First member of every provider.
 struct store {
 	const struct store_ops *ops;
+	struct store_meter *meter; // NULL = not measured (meter.h)
 };
+void store_meter_submit(struct store_meter *meter, struct store_op *op);
+void store_meter_finish(struct store_meter *meter, const struct store_op *op);
 
 static inline void store_submit(struct store *s, struct store_op *op)
 {
+	if (s->meter != NULL)
+		store_meter_submit(s->meter, op);
 	s->ops->submit(s, op);
+}
+// A provider's way to give an operation back; its outcome is set.
+static inline void store_finish(struct store *s, struct store_op *op)
+{
+	if (s->meter != NULL)
+		store_meter_finish(s->meter, op);
+	op->done(op);
 }
 static inline uint32_t store_poll(struct store *s)
 {

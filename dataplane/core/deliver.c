@@ -82,6 +82,7 @@ enum delivered deliver_refuse(
 void deliver_drop(struct dp_worker *w, struct item *item, struct result result)
 {
 	COUNT(w, messages_dropped);
+	counter_add(&w->counters.drops[result.kind % ARRAY_COUNT(w->counters.drops)], 1);
 	struct reply reply = {.result = result};
 	egress_reply(w, &item->env, NULL, &reply);
 	deliver_item_end(w, item);

@@ -236,6 +236,7 @@ void turn_in_place(struct dp_worker *w, struct dp_spot *spot, struct envelope *e
 		struct reply reply = {
 			.result = result_refused(RESULT_STALE_ROUTE, REASON_LEASE_LOST)};
 		COUNT(w, messages_dropped);
+		counter_add(&w->counters.drops[RESULT_STALE_ROUTE], 1);
 		egress_reply(w, env, frame, &reply);
 	} else {
 		message_of(env, &message);

@@ -16,12 +16,14 @@
 #include "log.h"
 #include "loop/loop.h"
 #include "modules/loader.h"
+#include "node/health.h"
 #include "node/node.h"
 #include "notify.h"
 #include "publish/publish.h"
 #include "route/route.h"
 #include "store/lock.h"
 #include "store/memory/memory.h"
+#include "store/meter.h"
 #include "store/sqlite/sqlite.h"
 #include "worker/worker.h"
 
@@ -32,6 +34,7 @@ struct process {
 	struct clock *clock;
 	struct rng rng;
 	struct store *store;
+	struct store_meter store_meter;
 	struct store_lock lock;
 	char host_id[STORE_HOST_ID_BYTES];
 	struct route_table *routes;
@@ -45,6 +48,7 @@ struct process {
 	bool ready_told;
 	uint32_t stop_signals;
 	enum node_state state_seen;
+	uint32_t failing_seen; // parts of readiness, once the node had been ready
 	uint64_t watchdog_ns; // half the manager's period; 0 = none
 	uint64_t watchdog_next_ns;
 };
@@ -231,6 +235,7 @@ static enum spotd_exit make_node(struct process *p)
 		.node_lock_held = p->lock.fd >= 0,
 	};
 	store_host_id(p->host_id);
+	store_measure(p->store, &p->store_meter, p->clock);
 	p->node = node_create(
 		&config, p->clock, &p->rng, p->store, p->dp, p->routes, &refused);
 	return p->node != NULL ? SPOTD_EXIT_CLEAN : refuse(SPOTD_EXIT_CONFIG, "node", refused);
@@ -263,11 +268,33 @@ static void tell_state(struct process *p, const struct node_status *status)
 		notify_send("STOPPING=1");
 }
 
+// Once it was ready, each change of what keeps it from being so is said: log and service manager.
+static void tell_health(
+	struct process *p, const struct node_health *health, const struct node_status *status)
+{
+	char parts[160] = "", text[320];
+	size_t used = 0;
+	p->failing_seen = health->failing;
+	for (uint32_t i = NODE_READY_STATE; i < NODE_READY_PART_END; i++) {
+		if (health->failing >> i & 1)
+			used += (size_t)snprintf(parts + used, sizeof(parts) - used, "%s%s",
+				used > 0 ? ", " : "", node_ready_name((enum node_ready_part)i));
+	}
+	if (used == 0)
+		log_line(LOG_LEVEL_INFO, "ready again");
+	else if (status->state == NODE_SERVING)
+		log_line(LOG_LEVEL_WARN, "not ready: %s (spotctl health ready says more)", parts);
+	snprintf(text, sizeof(text), "STATUS=%s%s%s", node_state_name(status->state),
+		used > 0 ? ", not ready: " : "", parts);
+	notify_send(text);
+}
+
 // Notices changes of the node's state, tells the service manager, and ends the loop with the node.
 static uint64_t step_watch(void *arg)
 {
 	struct process *p = arg;
 	struct node_status status;
+	struct node_health health;
 	node_status(p->node, &status);
 	uint64_t now = clock_boot_ns(p->clock);
 	if (status.state != p->state_seen) {
@@ -279,7 +306,11 @@ static uint64_t step_watch(void *arg)
 		notify_send("READY=1");
 		log_line(LOG_LEVEL_INFO, "ready");
 	}
-	if (p->watchdog_ns != 0 && now >= p->watchdog_next_ns && (status.ready || !p->ready_told)) {
+	node_health(p->node, &health);
+	if (p->ready_told && health.failing != p->failing_seen)
+		tell_health(p, &health, &status);
+	// A store that does not answer is waited for; a core that stands still is not.
+	if (p->watchdog_ns != 0 && now >= p->watchdog_next_ns && health.workers_stalled == 0) {
 		notify_send("WATCHDOG=1");
 		p->watchdog_next_ns = now + p->watchdog_ns;
 	}
@@ -382,6 +413,7 @@ static enum spotd_exit open_control(struct process *p, const char *config_path)
 		.node = p->node,
 		.dp = p->dp,
 		.routes = p->routes,
+		.store_meter = &p->store_meter,
 		.config = p->config,
 		.host = &p->host.api,
 	};

@@ -44,12 +44,24 @@ static struct span id_at(uint32_t index)
 
 const char *node_state_name(enum node_state state)
 {
-	return state == NODE_SERVING ? "serving" : "stopped";
+	static const char *const names[] = {"", "preparing", "serving", "", "", "draining", "stopped", "error"};
+	return names[state];
 }
 void node_status(const struct node *node, struct node_status *out)
 {
 	(void)node;
 	*out = fake.status;
+}
+
+void node_health(const struct node *node, struct node_health *out)
+{
+	(void)node;
+	*out = fake.health;
+}
+const char *node_ready_name(enum node_ready_part part)
+{
+	static const char *const names[] = {NULL, "state", "lease", "store", "workers", "close_backlog"};
+	return names[part];
 }
 
 static void change(struct spot_key key, node_done done, void *arg)
@@ -93,10 +105,6 @@ void node_where(struct node *node, struct spot_key key, node_where_done done, vo
 		.state = STORE_SPOT_READY, .type_name = "counter", .owner_node = "n1"};
 	done(arg, &where);
 }
-const char *store_outcome_name(enum store_outcome outcome)
-{
-	return outcome == STORE_DONE ? "done" : "other";
-}
 struct dp_spot *node_find(struct node *node, struct spot_key key)
 {
 	(void)node;
@@ -121,6 +129,7 @@ uint32_t node_walk(struct node *node, uint64_t *cursor, uint32_t max,
 void dp_spot_view(const struct dp_spot *spot, struct dp_spot_view *out)
 {
 	uint32_t i = index_of(spot);
+	fake.walked++;
 	*out = (struct dp_spot_view){
 		.key = spot_key_of(id_at(i)),
 		.id = id_at(i),

@@ -8,12 +8,14 @@
 #include <stdint.h>
 
 #include "dp/port.h"
+#include "node/health.h"
 #include "node/node.h"
 
-enum { FAKE_SPOTS_MAX = 5000 };
+enum { FAKE_SPOTS_MAX = 100000 };
 
 struct fake {
 	struct node_status status;
+	struct node_health health;
 	uint32_t spots;
 	char ids[FAKE_SPOTS_MAX][24];
 	uint32_t items[FAKE_SPOTS_MAX];
@@ -25,6 +27,7 @@ struct fake {
 	struct result result;
 	struct refusal refusal; // of CapacityExceeded
 	bool hold;
+	uint64_t walked; // Spots that were looked at
 	uint32_t creates, closes; // how often the node was really asked
 };
 extern struct fake fake;

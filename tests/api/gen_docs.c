@@ -42,7 +42,7 @@ static void md_ops(FILE *f)
 static void md_errors(FILE *f)
 {
 	fprintf(f, "| code | kind | tool exits | closes | meaning |\n|---|---|---|---|---|\n");
-	for (uint32_t i = 0; i < api_error_count; i++)
+	for (uint32_t i = 0; i < API_ERROR_COUNT; i++)
 		fprintf(f, "| %d | `%s` | %d | %s | %s |\n", (int)api_error_rows[i].code,
 			api_error_rows[i].name, api_error_rows[i].exit_code,
 			api_error_rows[i].closes ? "yes" : "no", api_error_rows[i].text);

@@ -60,12 +60,14 @@ static const char *file_text(void *arg)
 struct api_options server_options(void)
 {
 	return (struct api_options){.uv = &server.uv, .clock = &clock_still, .config = &server.config,
-		.host = &server.host};
+		.host = &server.host, .store_meter = &server.store_meter};
 }
 
 static void prepare(void)
 {
+	struct config_endpoint listen = server.listen;
 	memset(&server, 0, sizeof server);
+	server.listen = listen;
 	strcpy(server.folder, "/tmp/spotlane-api-XXXXXX");
 	assert_non_null(mkdtemp(server.folder));
 	assert_int_equal(uv_loop_init(&server.uv), 0);
@@ -90,6 +92,7 @@ void server_start(const struct api_limits *limits)
 	char why[256];
 	prepare();
 	fake_reset(20);
+	server.config.metrics.listen = server.listen;
 	struct api_options options = server_options();
 	if (limits != NULL)
 		options.limits = *limits;
@@ -131,7 +134,7 @@ static time_t now_s(void)
 }
 
 // Turns the loop until the client has something to do.
-static void wait_client(int fd, short events)
+void client_wait(int fd, short events)
 {
 	time_t end = now_s() + 60;
 	struct pollfd p = {.fd = fd, .events = events};
@@ -176,7 +179,7 @@ void client_write(int fd, const char *text, size_t size)
 			text += n;
 			size -= (size_t)n;
 		} else if (errno == EAGAIN) {
-			wait_client(fd, POLLOUT);
+			client_wait(fd, POLLOUT);
 		} else {
 			return; // the server hung up; the reader sees it
 		}
@@ -197,7 +200,7 @@ json_t *client_line(int fd)
 			server.bytes -= size + 1;
 			return line;
 		}
-		wait_client(fd, POLLIN);
+		client_wait(fd, POLLIN);
 		ssize_t n = read(fd, server.buffer + server.bytes, sizeof server.buffer - server.bytes);
 		if (n <= 0)
 			return NULL;

@@ -14,6 +14,8 @@ struct server {
 	uv_loop_t uv;
 	struct config config;
 	struct api_host host;
+	struct store_meter store_meter;
+	struct config_endpoint listen; // of the next server's HTTP listener; kept over servers
 	struct api *api;
 	bool stopped;
 	uint32_t stops;
@@ -35,6 +37,7 @@ void client_write(int fd, const char *text, size_t size);
 json_t *client_line(int fd); // NULL: the connection ended
 // Sends and returns the reply.
 json_t *client_ask(int fd, const char *line);
+void client_wait(int fd, short events); // turns the loop until poll(2) has one of them
 void client_end(int fd);
 int error_code(json_t *reply); // 0 = none; takes the reply
 // Runs a program while the loop turns; its outputs go to out and err (each of 64 KiB).

@@ -138,7 +138,7 @@ static const struct {
 	{"limits.message: 1MiB\n",
 		"f.yaml:1:1: limits.message: unknown key; valid here: node, insecure, workers, fabrics, eal, "
 		"limits, turn_budget, default_budget, offload, lease, drain_deadline, closing_limit, store, "
-		"control, modules, log"},
+		"control, metrics, modules, log"},
 	{"lease:\n  xyzzyplugh: 1s\n",
 		"f.yaml:2:3: lease.xyzzyplugh: unknown key; valid here: ttl, renew, timeout, margin"},
 };
@@ -219,8 +219,31 @@ static const struct {
 	{"control: {roles: [{role: read}]}" REST,
 		"f.yaml:1:11: control.roles[0]: exactly one of uid and gid is needed"},
 	{"store: {path: here.db}" REST, "f.yaml:1:9: store.path: an absolute path is needed"},
+	{"metrics: {listen: \"0.0.0.0:9464\"}" REST,
+		"f.yaml:1:11: metrics.listen: 0.0.0.0:9464 is not loopback; other machines may read there "
+		"only with metrics.beyond_loopback: yes"},
+	{"metrics: {listen: \"[::]:9464\"}" REST,
+		"f.yaml:1:11: metrics.listen: [::]:9464 is not loopback; other machines may read there "
+		"only with metrics.beyond_loopback: yes"},
+	{"metrics: {listen: \"10.0.0.1:9464\", beyond_loopback: no}" REST,
+		"f.yaml:1:11: metrics.listen: 10.0.0.1:9464 is not loopback; other machines may read there "
+		"only with metrics.beyond_loopback: yes"},
 	{"modules: [{path: a.so}]" REST, "f.yaml:1:11: modules[0].path: an absolute path is needed"},
 };
+
+static void G4__metrics_listen_on_loopback_or_beyond_it_when_told(void **state)
+{
+	static const char *const good[] = {"metrics: {listen: \"127.0.0.1:9464\"}" REST,
+		"metrics: {listen: \"127.3.2.1:9464\"}" REST, "metrics: {listen: \"[::1]:9464\"}" REST,
+		"metrics: {listen: \"0.0.0.0:9464\", beyond_loopback: yes}" REST};
+	(void)state;
+	for (size_t i = 0; i < ARRAY_COUNT(good); i++) {
+		assert_int_equal(config_parse_buffer("f.yaml", good[i], strlen(good[i]), &config, &report),
+			CONFIG_ACCEPTED);
+		assert_string_not_equal(config.metrics.listen.text, "");
+		config_fini(&config);
+	}
+}
 
 static void x__bad_value_is_refused_with_place_and_reason(void **state)
 {
@@ -409,6 +432,7 @@ int main(void)
 		cmocka_unit_test(x__every_kind_of_value_arrives),
 		cmocka_unit_test(FC116__unknown_key_is_refused_with_place_and_nearest),
 		cmocka_unit_test(x__bad_value_is_refused_with_place_and_reason),
+		cmocka_unit_test(G4__metrics_listen_on_loopback_or_beyond_it_when_told),
 		cmocka_unit_test(M8__largest_message_must_fit_lane_peer_and_quarter_of_mark),
 		cmocka_unit_test(O1__lease_relation_is_refused_at_its_edge),
 		cmocka_unit_test(FC101__every_key_has_a_reload_class),

@@ -422,7 +422,7 @@ static uint32_t memory_poll(struct store *store)
 			continue;
 		}
 		unlink_pending(m, at);
-		op->done(op);
+		store_finish(store, op);
 		done++;
 	}
 	return done;
@@ -442,7 +442,7 @@ static void memory_destroy(struct store *store)
 		if (!m->first->applied)
 			op->outcome = STORE_UNKNOWN;
 		unlink_pending(m, &m->first);
-		op->done(op);
+		store_finish(store, op);
 	}
 	if (--m->data->users == 0) {
 		spot_rows_fini(&m->data->spots);

@@ -278,7 +278,7 @@ static uint32_t sqlite_poll(struct store *store)
 	pthread_mutex_unlock(&s->mutex);
 	uint32_t count = 0;
 	for (struct store_op *op; (op = queue_pop(&done)) != NULL; count++)
-		op->done(op);
+		store_finish(store, op);
 	return count;
 }
 

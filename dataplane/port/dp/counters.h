@@ -55,5 +55,6 @@ struct dp_counters {
 	uint64_t rejects[32];      // by enum wire_reject
 	uint64_t results[24];      // terminal results by kind
 	uint64_t refusals[64];     // refusals by reason
+	uint64_t drops[24];        // messages_dropped by kind of the result they ended with
 	uint64_t turn_ns_total;
 };
