@@ -59,6 +59,8 @@ static void refuse(struct dp_worker *w, const struct envelope *env, struct resul
 	const struct refusal *refusal)
 {
 	struct reply reply = {.result = result, .refusal = refusal};
+	COUNT(w, messages_refused);
+	counter_add(&w->counters.refusals[result.reason % ARRAY_COUNT(w->counters.refusals)], 1);
 	egress_reply(w, env, NULL, &reply);
 }
 

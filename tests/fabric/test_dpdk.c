@@ -21,6 +21,7 @@
 #include "contract.h"
 #include "fabric/dpdk.h"
 #include "fabric/packet.h"
+#include "net/frames.h"
 #include "net/net.h"
 
 #include <rte_eth_ring.h>
@@ -375,6 +376,32 @@ static void P3__a_full_driver_is_counted(void **state)
 	assert_int_equal(got, 1023);
 }
 
+// Control that does not listen: what its mailbox cannot hold is counted at the queue.
+static void P3__frames_for_a_control_that_does_not_listen_are_counted(void **state)
+{
+	struct crossed *c = *state;
+	const struct dp_net_identity *a = fabric_dpdk_port_identity(c->a);
+	const struct dp_net_identity *b = fabric_dpdk_port_identity(c->b);
+	const struct fabric_queue_stats *stats = &fabric_base(c->qb)->stats;
+	uint8_t question[DP_NET_FRAME_BYTES_MAX];
+	struct dp_net_io io;
+	struct frame got;
+	fabric_dpdk_port_net_io(c->a, &io);
+	uint32_t bytes = net_arp_request_write(
+		a, question, a->addresses[0].ip, b->addresses[0].ip, NULL);
+	uint64_t refused_at = 0;
+	for (uint32_t sent = 1; sent <= 500 && stats->control_refused < 3; sent++) {
+		assert_true(io.send(io.self, question, bytes));
+		assert_int_equal(fabric_base(c->qa)->ops->rx(c->qa, &got, 1), 0);
+		assert_int_equal(fabric_base(c->qb)->ops->rx(c->qb, &got, 1), 0);
+		assert_int_equal(stats->rx_other, sent);
+		if (stats->control_refused == 1)
+			refused_at = sent;
+	}
+	assert_int_equal(stats->control_refused, 3);
+	assert_int_equal(stats->rx_other, refused_at + 2);
+}
+
 // Chains, lies about lengths and stripped tags, as drivers have handed them over.
 static void I20__odd_mbufs_are_mended_or_refused(void **state)
 {
@@ -479,6 +506,7 @@ int main(void)
 		CROSSED(x__a_missing_neighbour_is_counted_and_resolved),
 		CROSSED(x__swap_returns_frames_with_macs_exchanged),
 		CROSSED(P3__a_full_driver_is_counted),
+		CROSSED(P3__frames_for_a_control_that_does_not_listen_are_counted),
 		CROSSED(I20__odd_mbufs_are_mended_or_refused),
 		CROSSED(I20__damaged_frames_are_counted_and_freed),
 		CROSSED(x__our_own_threads_may_use_a_port),
