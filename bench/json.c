@@ -16,7 +16,8 @@ void bench_json_parameter(struct bench_json *j, const char *name, uint64_t value
 		fprintf(j->file, "%s\"%s\":%" PRIu64, j->parameters++ > 0 ? "," : "", name, value);
 }
 
-void bench_json_samples(struct bench_json *j, const char *name, const char *unit, const struct stats *samples)
+void bench_json_samples(
+	struct bench_json *j, const char *name, const char *unit, const struct stats *samples)
 {
 	if (j->file == NULL || samples->count == 0)
 		return;

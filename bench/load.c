@@ -53,7 +53,8 @@ bool load_init(struct load *load, uint32_t spots, uint64_t seed)
 
 bool load_init_beside(struct load *load, const struct load *of)
 {
-	*load = (struct load){.spots = of->spots, .seed = of->seed, .keys = of->keys, .keys_borrowed = true};
+	*load = (struct load){
+		.spots = of->spots, .seed = of->seed, .keys = of->keys, .keys_borrowed = true};
 	return init_books(load, load->seed);
 }
 
@@ -126,21 +127,31 @@ void load_request(struct load *load, uint8_t *out)
 	out[sizeof(h)] = 1; // add one
 }
 
+// The operation's slot when the frame belongs to one in flight; it is free again.
+static struct load_operation *answered_slot(struct load *load, const uint8_t *payload,
+	uint32_t bytes, uint8_t family, struct wire_frame *out)
+{
+	if (wire_decode(span_of(payload, bytes), out) != WIRE_TAKEN || out->h.family != family ||
+		out->h.operation_scope != load->session) {
+		load->counts.foreign++;
+		return NULL;
+	}
+	struct load_operation *slot =
+		&load->in_flight[out->h.operation_id & (LOAD_OUTSTANDING_MAX - 1)];
+	if (slot->spot == UINT32_MAX || slot->id != out->h.operation_id) {
+		load->counts.foreign++;
+		return NULL;
+	}
+	return slot;
+}
+
 bool load_reply(struct load *load, const uint8_t *payload, uint32_t bytes)
 {
 	struct wire_frame frame;
 	uint64_t value;
-	if (wire_decode(span_of(payload, bytes), &frame) != WIRE_TAKEN || frame.h.family != WIRE_REPLY ||
-		frame.h.operation_scope != load->session) {
-		load->counts.foreign++;
+	struct load_operation *slot = answered_slot(load, payload, bytes, WIRE_REPLY, &frame);
+	if (slot == NULL)
 		return false;
-	}
-	struct load_operation *slot =
-		&load->in_flight[frame.h.operation_id & (LOAD_OUTSTANDING_MAX - 1)];
-	if (slot->spot == UINT32_MAX || slot->id != frame.h.operation_id) {
-		load->counts.foreign++;
-		return false;
-	}
 	uint32_t spot = slot->spot;
 	slot->spot = UINT32_MAX;
 	if (frame.h.kind != RESULT_OK) {
@@ -149,7 +160,8 @@ bool load_reply(struct load *load, const uint8_t *payload, uint32_t bytes)
 		load->counts.refused++;
 		return false;
 	}
-	if (frame.segment.size < sizeof(value) || !spot_key_equal(wire_frame_key(&frame), load->keys[spot])) {
+	if (frame.segment.size < sizeof(value) ||
+		!spot_key_equal(wire_frame_key(&frame), load->keys[spot])) {
 		load->counts.wrong++;
 		return false;
 	}
@@ -163,7 +175,25 @@ bool load_reply(struct load *load, const uint8_t *payload, uint32_t bytes)
 	return true;
 }
 
+bool load_echo(struct load *load, const uint8_t *payload, uint32_t bytes)
+{
+	struct wire_frame frame;
+	struct load_operation *slot = answered_slot(load, payload, bytes, WIRE_REQUEST, &frame);
+	if (slot == NULL)
+		return false;
+	uint32_t spot = slot->spot;
+	slot->spot = UINT32_MAX;
+	load->expected[spot]++;
+	bool right = spot_key_equal(wire_frame_key(&frame), load->keys[spot]);
+	if (right)
+		load->counts.answered++;
+	else
+		load->counts.wrong++;
+	return right;
+}
+
 uint64_t load_in_flight(const struct load *load)
 {
-	return load->counts.sent - load->counts.answered - load->counts.wrong - load->counts.refused;
+	return load->counts.sent - load->counts.answered - load->counts.wrong -
+	       load->counts.refused;
 }

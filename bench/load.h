@@ -55,4 +55,6 @@ uint32_t load_build(struct load *load, uint32_t index, uint8_t *out, uint32_t ro
 void load_request(struct load *load, uint8_t *out);
 // Judges a reply; false when it was not one to an operation in flight, or wrong (see counts).
 bool load_reply(struct load *load, const uint8_t *payload, uint32_t bytes);
+// The same for a stage that only sends requests back as they are.
+bool load_echo(struct load *load, const uint8_t *payload, uint32_t bytes);
 uint64_t load_in_flight(const struct load *load);

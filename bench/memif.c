@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Generator on one core, router on the other, over memif: the full path. In the same run, alternated:
-// the router, its own swap-only stage, and dpdk-testpmd in macswap mode on a link of the same kind.
+// Generator on one core, router on the other, over memif: the full path. In the same run,
+// alternated: the router, its own swap-only stage, and dpdk-testpmd in macswap mode on a link of
+// the same kind.
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/histogram.h"
+#include "json.h"
 #include "link.h"
 #include "load.h"
 #include "router.h"
@@ -39,9 +41,15 @@ struct memif_run {
 	int router_port, testpmd_port;
 };
 
+// What one of the three stages got, and the frames it is driven with: requests of the same making
+// and the same judging for all, so that the generator's own work is the same beside each.
 struct measured {
-	struct stats rate; // millions a second
-	struct histogram latency_ns;
+	struct load *load;
+	bool (*judge)(struct load *load, const uint8_t *payload, uint32_t bytes);
+	int port;
+	struct stats rate; // a second
+	struct stats p50_ns, p99_ns;
+	struct histogram latency_ns; // of one stretch
 };
 
 static void pause_ms(long ms)
@@ -82,7 +90,8 @@ static bool start_router(struct memif_run *r)
 static bool set_mode(struct memif_run *r, char mode)
 {
 	char answer = 0;
-	return write(r->control, &mode, 1) == 1 && read(r->control, &answer, 1) == 1 && answer == mode;
+	return write(r->control, &mode, 1) == 1 && read(r->control, &answer, 1) == 1 &&
+	       answer == mode;
 }
 
 static bool start_testpmd(struct memif_run *r)
@@ -90,14 +99,16 @@ static bool start_testpmd(struct memif_run *r)
 	char lcores[32], vdev[256], log[96];
 	int input[2];
 	posix_spawn_file_actions_t actions;
-	snprintf(lcores, sizeof(lcores), "0@%d,1@%d", r->options->generator_cpu, r->options->router_cpu);
+	snprintf(lcores, sizeof(lcores), "0@%d,1@%d", r->options->generator_cpu,
+		r->options->router_cpu);
 	snprintf(vdev, sizeof(vdev), "net_memif0,role=server,socket-abstract=no,rsize=11,socket=%s",
 		r->testpmd_socket);
 	snprintf(log, sizeof(log), "%s/testpmd.log", r->directory);
 	const char *argv[] = {"dpdk-testpmd", "--lcores", lcores, "--main-lcore", "0", "--no-pci",
 		"--file-prefix=spotbench-testpmd", "-m", "256", "--vdev", vdev,
 		r->options->hugepages ? "--in-memory" : "--no-huge", "--", "-i", "--nb-cores=1",
-		"--forward-mode=macswap", "--burst=32", "--txd=2048", "--rxd=2048", "--auto-start", NULL};
+		"--forward-mode=macswap", "--burst=32", "--txd=2048", "--rxd=2048", "--auto-start",
+		NULL};
 	if (pipe(input) != 0)
 		return false;
 	posix_spawn_file_actions_init(&actions);
@@ -111,7 +122,8 @@ static bool start_testpmd(struct memif_run *r)
 	close(input[0]);
 	r->testpmd_input = input[1];
 	if (rc != 0) {
-		fprintf(stderr, "spotbench: dpdk-testpmd: %s; install the package dpdk\n", strerror(rc));
+		fprintf(stderr, "spotbench: dpdk-testpmd: %s; install the package dpdk\n",
+			strerror(rc));
 		r->testpmd = 0;
 	}
 	return rc == 0 && wait_for_file(r->testpmd_socket);
@@ -136,81 +148,67 @@ static void end_processes(struct memif_run *r)
 
 // ---- traffic ----
 
+static uint64_t sent_at[LOAD_OUTSTANDING_MAX];
+
+static uint64_t operation_of(const struct link_frame *frame)
+{
+	uint64_t operation = 0;
+	if (frame->bytes >= WIRE_HEADER_BYTES)
+		memcpy(&operation, frame->payload + offsetof(struct wire_header, operation_id),
+			sizeof(operation));
+	return operation & (LOAD_OUTSTANDING_MAX - 1);
+}
+
 // Sends up to n requests and takes what came back.
-static void turn(struct memif_run *r, uint32_t n, struct measured *m, uint64_t *sent_at)
+static void turn(struct memif_run *r, struct measured *m, uint32_t n)
 {
 	struct link_frame frames[LINK_BURST];
 	uint64_t now = clock_ticks(r->clock);
 	n = link_alloc(frames, n < LINK_BURST ? n : LINK_BURST);
 	for (uint32_t i = 0; i < n; i++) {
-		load_request(&r->load, frames[i].payload);
+		load_request(m->load, frames[i].payload);
 		frames[i].bytes = LOAD_FRAME_BYTES;
-		sent_at[r->load.operation & (LOAD_OUTSTANDING_MAX - 1)] = now;
+		sent_at[m->load->operation & (LOAD_OUTSTANDING_MAX - 1)] = now;
 	}
 	if (n > 0)
-		link_send(r->router_port, frames, n);
-	uint32_t got = link_receive(r->router_port, frames, LINK_BURST);
+		link_send(m->port, frames, n);
+	uint32_t got = link_receive(m->port, frames, LINK_BURST);
 	now = clock_ticks(r->clock);
 	for (uint32_t i = 0; i < got; i++) {
-		uint64_t operation = 0;
-		if (frames[i].bytes >= WIRE_HEADER_BYTES)
-			memcpy(&operation, frames[i].payload + offsetof(struct wire_header, operation_id),
-				sizeof(operation));
-		if (load_reply(&r->load, frames[i].payload, frames[i].bytes) && m != NULL)
-			histogram_record(&m->latency_ns,
-				(uint64_t)((double)(now - sent_at[operation & (LOAD_OUTSTANDING_MAX - 1)]) *
-					   1e9 / (double)r->clock->ticks_hz));
+		uint64_t operation = operation_of(&frames[i]);
+		if (m->judge(m->load, frames[i].payload, frames[i].bytes))
+			histogram_record(&m->latency_ns, now - sent_at[operation]);
 	}
 	link_free(frames, got);
 }
 
-static void measure_router(struct memif_run *r, struct measured *m)
+static void drain(struct memif_run *r, struct measured *m)
 {
-	static uint64_t sent_at[LOAD_OUTSTANDING_MAX];
-	uint64_t start = clock_boot_ns(r->clock), before = r->load.counts.answered;
+	uint64_t limit = clock_boot_ns(r->clock) + (uint64_t)DRAIN_MS * NS_PER_MS;
+	while (load_in_flight(m->load) > 0 && clock_boot_ns(r->clock) < limit)
+		turn(r, m, 0);
+}
+
+static void measure(struct memif_run *r, struct measured *m)
+{
+	histogram_init(&m->latency_ns); // ticks until the end of the stretch
+	uint64_t start = clock_boot_ns(r->clock), before = m->load->counts.answered;
 	uint64_t end = start + r->options->seconds * 1000ull * NS_PER_MS, now = start;
 	while (now < end) {
 		for (int i = 0; i < 64; i++) {
-			uint64_t open = load_in_flight(&r->load);
-			turn(r, open < r->options->window ? (uint32_t)(r->options->window - open) : 0, m,
-				sent_at);
+			uint64_t open = load_in_flight(m->load);
+			turn(r, m,
+				open < r->options->window ? (uint32_t)(r->options->window - open)
+							  : 0);
 		}
 		now = clock_boot_ns(r->clock);
 	}
-	stats_add(&m->rate, (double)(r->load.counts.answered - before) * 1e3 / (double)(now - start));
-	uint64_t limit = now + (uint64_t)DRAIN_MS * NS_PER_MS;
-	while (load_in_flight(&r->load) > 0 && clock_boot_ns(r->clock) < limit)
-		turn(r, 0, NULL, sent_at);
-}
-
-// Frames of the same size, sent and counted, not judged: for stages that only send them back.
-static void measure_echo(struct memif_run *r, int port, struct measured *m)
-{
-	struct link_frame frames[LINK_BURST];
-	uint64_t start = clock_boot_ns(r->clock), now = start, sent = 0, back = 0;
-	uint64_t end = start + r->options->seconds * 1000ull * NS_PER_MS;
-	while (now < end) {
-		for (int i = 0; i < 64; i++) {
-			uint64_t open = sent - back;
-			uint32_t n = open < r->options->window ? (uint32_t)(r->options->window - open) : 0;
-			n = link_alloc(frames, n < LINK_BURST ? n : LINK_BURST);
-			for (uint32_t k = 0; k < n; k++) {
-				memset(frames[k].payload, 0, LOAD_FRAME_BYTES);
-				frames[k].bytes = LOAD_FRAME_BYTES;
-			}
-			sent += n > 0 ? link_send(port, frames, n) : 0;
-			uint32_t got = link_receive(port, frames, LINK_BURST);
-			back += got;
-			link_free(frames, got);
-		}
-		now = clock_boot_ns(r->clock);
-	}
-	stats_add(&m->rate, (double)back * 1e3 / (double)(now - start));
-	uint64_t limit = now + 100u * NS_PER_MS;
-	while (clock_boot_ns(r->clock) < limit) {
-		uint32_t got = link_receive(port, frames, LINK_BURST);
-		link_free(frames, got);
-	}
+	stats_add(&m->rate,
+		(double)(m->load->counts.answered - before) * 1e9 / (double)(now - start));
+	double tick_ns = 1e9 / (double)r->clock->ticks_hz;
+	stats_add(&m->p50_ns, (double)histogram_at(&m->latency_ns, 50000) * tick_ns);
+	stats_add(&m->p99_ns, (double)histogram_at(&m->latency_ns, 99000) * tick_ns);
+	drain(r, m);
 }
 
 // ---- preparation ----
@@ -237,7 +235,7 @@ static bool exchange_hello(struct memif_run *r)
 
 static bool build_spots(struct memif_run *r)
 {
-	static uint64_t unused[LOAD_OUTSTANDING_MAX];
+	struct measured building = {.load = &r->load, .judge = load_reply, .port = r->router_port};
 	uint64_t limit = clock_boot_ns(r->clock) + 120000ull * NS_PER_MS;
 	uint32_t next = 0;
 	while ((next < r->options->spots || load_in_flight(&r->load) > 0) &&
@@ -249,10 +247,11 @@ static bool build_spots(struct memif_run *r)
 		room = left < room ? left : room;
 		if (room > 0 && (n = link_alloc(frames, room)) > 0) {
 			for (uint32_t i = 0; i < n; i++)
-				frames[i].bytes = load_build(&r->load, next++, frames[i].payload, 1024);
+				frames[i].bytes =
+					load_build(&r->load, next++, frames[i].payload, 1024);
 			link_send(r->router_port, frames, n);
 		}
-		turn(r, 0, NULL, unused);
+		turn(r, &building, 0);
 	}
 	return r->load.counts.answered == r->options->spots;
 }
@@ -294,7 +293,9 @@ static bool prepare(struct memif_run *r)
 		kill(r->testpmd, SIGSTOP);
 	}
 	if (!exchange_hello(r) || !build_spots(r)) {
-		fprintf(stderr, "spotbench: building the Spots: %" PRIu64 " of %u (last: kind %u reason %u)\n",
+		fprintf(stderr,
+			"spotbench: building the Spots: %" PRIu64
+			" of %u (last: kind %u reason %u)\n",
 			r->load.counts.answered, r->options->spots, r->load.wrong_kind,
 			r->load.wrong_reason);
 		return false;
@@ -304,66 +305,101 @@ static bool prepare(struct memif_run *r)
 
 // ---- the run ----
 
-static bool measure_all(
-	struct memif_run *r, struct measured *router, struct measured *swap, struct measured *testpmd)
+// Three stages, alternated: the router, its swap-only stage, testpmd on a link of its own.
+struct stages {
+	struct load swap_load, testpmd_load;
+	struct measured router, swap, testpmd;
+};
+
+static bool measure_all(struct memif_run *r, struct stages *s)
 {
 	for (uint32_t rep = 0; rep < r->options->repetitions; rep++) {
 		if (!set_mode(r, ROUTER_ROUTE))
 			return false;
-		measure_router(r, router);
+		measure(r, &s->router);
 		if (!set_mode(r, ROUTER_SWAP))
 			return false;
-		measure_echo(r, r->router_port, swap);
+		measure(r, &s->swap);
 		if (!r->options->testpmd)
 			continue;
 		if (!set_mode(r, ROUTER_STILL))
 			return false;
 		kill(r->testpmd, SIGCONT);
-		measure_echo(r, r->testpmd_port, testpmd);
+		measure(r, &s->testpmd);
 		kill(r->testpmd, SIGSTOP);
 	}
 	return true;
 }
 
-static void print_rate(const char *what, const struct measured *m, const char *unit)
+static void print_stage(const char *what, const struct measured *m, const char *unit)
 {
-	printf("  %-10s %7.2f M %s a second (%.2f .. %.2f)\n", what, stats_median(&m->rate), unit,
-		stats_min(&m->rate), stats_max(&m->rate));
+	printf("  %-10s %7.2f M %s a second (%.2f .. %.2f), round trip p50 %.1f us p99 %.1f us\n",
+		what, stats_median(&m->rate) / 1e6, unit, stats_min(&m->rate) / 1e6,
+		stats_max(&m->rate) / 1e6, stats_median(&m->p50_ns) / 1e3,
+		stats_median(&m->p99_ns) / 1e3);
 }
 
-static void report(const struct memif_run *r, const struct measured *router,
-	const struct measured *swap, const struct measured *testpmd, double handoff)
+static void print_checked(const char *what, const struct load_counts *c, uint64_t missing)
+{
+	printf("  %-10s %" PRIu64 " sent = %" PRIu64 " right + %" PRIu64 " wrong + %" PRIu64
+	       " refused + %" PRIu64 " missing\n",
+		what, c->sent, c->answered, c->wrong, c->refused, missing);
+}
+
+static void report(const struct memif_run *r, const struct stages *s, double handoff)
 {
 	const struct bench_options *o = r->options;
-	double ratio = stats_median(&router->rate) / stats_median(&swap->rate);
 	printf("memif, generator on CPU %d, router on CPU %d, %u Spots, uniform (seed %" PRIu64
 	       "), %d-byte payload, window %u\n",
 		o->generator_cpu, o->router_cpu, o->spots, o->seed, LOAD_PAYLOAD_BYTES, o->window);
-	print_rate("router", router, "requests answered");
-	print_rate("swap only", swap, "frames sent back");
+	print_stage("router", &s->router, "requests answered");
+	print_stage("swap only", &s->swap, "frames sent back");
 	if (o->testpmd)
-		print_rate("testpmd", testpmd, "frames sent back (macswap)");
-	printf("  router / swap only  %.2f\n", ratio);
+		print_stage("testpmd", &s->testpmd, "frames sent back (macswap)");
+	printf("  router / swap only  %.2f\n",
+		stats_median(&s->router.rate) / stats_median(&s->swap.rate));
 	if (o->testpmd)
-		printf("  swap only / testpmd %.2f\n", stats_median(&swap->rate) / stats_median(&testpmd->rate));
-	printf("  round trip in this window  p50 %.1f us  p99 %.1f us\n",
-		(double)histogram_at(&router->latency_ns, 50000) / 1e3,
-		(double)histogram_at(&router->latency_ns, 99000) / 1e3);
-	printf("  hand-off of a cache line between the two CPUs %.0f ns one way; stolen CPU time %.1f %%\n",
+		printf("  swap only / testpmd %.2f\n",
+			stats_median(&s->swap.rate) / stats_median(&s->testpmd.rate));
+	printf("  hand-off of a cache line between the two CPUs %.0f ns one way; stolen CPU time "
+	       "%.1f %%\n",
 		handoff, steal_percent());
-	printf("  checked    %" PRIu64 " sent = %" PRIu64 " right + %" PRIu64 " wrong + %" PRIu64
-	       " refused + %" PRIu64 " missing\n",
-		r->load.counts.sent, r->load.counts.answered, r->load.counts.wrong,
-		r->load.counts.refused, load_in_flight(&r->load));
-	if (o->json == NULL)
-		return;
-	fprintf(o->json,
-		"{\"scenario\":\"memif\",\"spots\":%u,\"seed\":%" PRIu64 ",\"window\":%u,"
-		"\"router_mps\":%.3f,\"swap_mps\":%.3f,\"testpmd_mps\":%.3f,\"router_to_swap\":%.3f,"
-		"\"handoff_ns\":%.1f,\"sent\":%" PRIu64 ",\"right\":%" PRIu64 "}\n",
-		o->spots, o->seed, o->window, stats_median(&router->rate), stats_median(&swap->rate),
-		stats_median(&testpmd->rate), ratio, handoff, r->load.counts.sent,
-		r->load.counts.answered);
+	print_checked("checked", &r->load.counts, load_in_flight(&r->load));
+}
+
+static void report_json(const struct memif_run *r, const struct stages *s, double handoff)
+{
+	const struct bench_options *o = r->options;
+	struct bench_json j = bench_json_begin(o->json, "memif");
+	bench_json_parameter(&j, "spots", o->spots);
+	bench_json_parameter(&j, "seed", o->seed);
+	bench_json_parameter(&j, "window", o->window);
+	bench_json_parameter(&j, "payload", LOAD_PAYLOAD_BYTES);
+	bench_json_samples(&j, "router", "messages/s", &s->router.rate);
+	bench_json_samples(&j, "swap", "messages/s", &s->swap.rate);
+	bench_json_samples(&j, "testpmd", "messages/s", &s->testpmd.rate);
+	bench_json_samples(&j, "trip_p50", "ns", &s->router.p50_ns);
+	bench_json_samples(&j, "trip_p99", "ns", &s->router.p99_ns);
+	bench_json_samples(&j, "swap_trip_p50", "ns", &s->swap.p50_ns);
+	bench_json_samples(&j, "swap_trip_p99", "ns", &s->swap.p99_ns);
+	bench_json_value(&j, "handoff", "ns", handoff);
+	bench_json_value(&j, "sent", "messages", (double)r->load.counts.sent);
+	bench_json_value(&j, "right", "messages", (double)r->load.counts.answered);
+	bench_json_end(&j);
+}
+
+static bool make_stages(struct memif_run *r, struct stages *s)
+{
+	if (!load_init_beside(&s->swap_load, &r->load) ||
+		!load_init_beside(&s->testpmd_load, &r->load))
+		return false;
+	s->router =
+		(struct measured){.load = &r->load, .judge = load_reply, .port = r->router_port};
+	s->swap = (struct measured){
+		.load = &s->swap_load, .judge = load_echo, .port = r->router_port};
+	s->testpmd = (struct measured){
+		.load = &s->testpmd_load, .judge = load_echo, .port = r->testpmd_port};
+	return true;
 }
 
 static void make_paths(struct memif_run *r)
@@ -385,25 +421,28 @@ static void remove_paths(const struct memif_run *r)
 	rmdir(r->directory);
 }
 
+static int run_stages(struct memif_run *r, double handoff)
+{
+	static struct stages stages;
+	bool done = make_stages(r, &stages) && measure_all(r, &stages);
+	report(r, &stages, handoff);
+	report_json(r, &stages, handoff);
+	load_fini(&stages.swap_load);
+	load_fini(&stages.testpmd_load);
+	return done && r->load.counts.answered == r->load.counts.sent ? BENCH_OK : BENCH_WRONG;
+}
+
 int scenario_memif(const struct bench_options *options)
 {
 	static struct memif_run r;
-	static struct measured router, swap, testpmd;
 	r = (struct memif_run){.options = options, .clock = clock_system()};
-	histogram_init(&router.latency_ns);
 	signal(SIGPIPE, SIG_IGN);
 	make_paths(&r);
 	if (!load_init(&r.load, options->spots, options->seed))
 		return BENCH_ENVIRONMENT;
 	double handoff = handoff_ns(options->generator_cpu, options->router_cpu);
 	steal_percent();
-	int code = BENCH_ENVIRONMENT;
-	if (prepare(&r)) {
-		bool done = measure_all(&r, &router, &swap, &testpmd);
-		report(&r, &router, &swap, &testpmd, handoff);
-		bool right = done && r.load.counts.answered == r.load.counts.sent;
-		code = right ? BENCH_OK : BENCH_WRONG;
-	}
+	int code = prepare(&r) ? run_stages(&r, handoff) : BENCH_ENVIRONMENT;
 	end_processes(&r);
 	remove_paths(&r);
 	load_fini(&r.load);

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/mem.h"
 #include "bench_node.h"
+#include "json.h"
 #include "load.h"
 #include "mill.h"
 #include "publish/publish.h"
@@ -90,10 +91,12 @@ static bool say_hello(struct memory_run *r)
 static bool build_spots(struct memory_run *r)
 {
 	for (uint32_t done = 0; done < r->options->spots;) {
-		uint32_t n = r->options->spots - done < BUILD_BURST ? r->options->spots - done : BUILD_BURST;
+		uint32_t n = r->options->spots - done < BUILD_BURST ? r->options->spots - done
+								    : BUILD_BURST;
 		for (uint32_t i = 0; i < n; i++)
 			mill_set_bytes(r->mill, i,
-				load_build(&r->load, done + i, mill_payload(r->mill, i), MILL_ROOM_BYTES));
+				load_build(&r->load, done + i, mill_payload(r->mill, i),
+					MILL_ROOM_BYTES));
 		mill_load(r->mill, n);
 		if (!run_until_answers(r, n) || take_answers(r, &r->load) != n)
 			return false;
@@ -174,8 +177,8 @@ static double median_of(double *samples, uint32_t n)
 	return samples[n / 2];
 }
 
-// Rounds of the three alternate, and each repetition keeps their medians: a round that somebody else
-// interrupted counts as one of many.
+// Rounds of the three alternate, and each repetition keeps their medians: a round that somebody
+// else interrupted counts as one of many.
 static bool measure(struct memory_run *r, struct figures *f)
 {
 	static struct rounds rounds;
@@ -189,7 +192,8 @@ static bool measure(struct memory_run *r, struct figures *f)
 				return false;
 			bench_node_step(&r->node);
 		}
-		double router = median_of(rounds.router, n), yardstick = median_of(rounds.yardstick, n);
+		double router = median_of(rounds.router, n),
+		       yardstick = median_of(rounds.yardstick, n);
 		stats_add(&f->router, router);
 		stats_add(&f->yardstick, yardstick);
 		stats_add(&f->swap, median_of(rounds.swap, n));
@@ -207,7 +211,8 @@ static void line(const char *name, const struct stats *s, const char *unit)
 static void report(struct memory_run *r, const struct figures *f, double spot_bytes)
 {
 	const struct bench_options *o = r->options;
-	printf("frames in memory, one core, %u Spots, uniform (seed %" PRIu64 "), %d-byte payload\n",
+	printf("frames in memory, one core, %u Spots, uniform (seed %" PRIu64
+	       "), %d-byte payload\n",
 		o->spots, o->seed, LOAD_PAYLOAD_BYTES);
 	line("router", &f->router, "ns a message");
 	line("yardstick", &f->yardstick, "ns a message");
@@ -219,23 +224,25 @@ static void report(struct memory_run *r, const struct figures *f, double spot_by
 	       " refused + %" PRIu64 " missing\n",
 		r->load.counts.sent, r->load.counts.answered, r->load.counts.wrong,
 		r->load.counts.refused, load_in_flight(&r->load));
-	if (o->json == NULL)
-		return;
-	fprintf(o->json,
-		"{\"scenario\":\"memory\",\"spots\":%u,\"seed\":%" PRIu64 ",\"router_ns\":%.2f,"
-		"\"router_ns_min\":%.2f,\"router_ns_max\":%.2f,\"swap_ns\":%.2f,\"yardstick_ns\":%.2f,"
-		"\"ratio\":%.3f,\"ratio_min\":%.3f,\"ratio_max\":%.3f,\"idle_spot_bytes\":%.1f,"
-		"\"sent\":%" PRIu64 ",\"right\":%" PRIu64 "}\n",
-		o->spots, o->seed, stats_median(&f->router), stats_min(&f->router), stats_max(&f->router),
-		stats_median(&f->swap), stats_median(&f->yardstick), stats_median(&f->ratio),
-		stats_min(&f->ratio), stats_max(&f->ratio), spot_bytes, r->load.counts.sent,
-		r->load.counts.answered);
+	struct bench_json j = bench_json_begin(o->json, "memory");
+	bench_json_parameter(&j, "spots", o->spots);
+	bench_json_parameter(&j, "seed", o->seed);
+	bench_json_parameter(&j, "payload", LOAD_PAYLOAD_BYTES);
+	bench_json_samples(&j, "router", "ns", &f->router);
+	bench_json_samples(&j, "swap", "ns", &f->swap);
+	bench_json_samples(&j, "yardstick", "ns", &f->yardstick);
+	bench_json_samples(&j, "to_yardstick", "ratio", &f->ratio);
+	bench_json_value(&j, "idle_spot", "bytes", spot_bytes);
+	bench_json_value(&j, "sent", "messages", (double)r->load.counts.sent);
+	bench_json_value(&j, "right", "messages", (double)r->load.counts.answered);
+	bench_json_end(&j);
 }
 
 static int run_open(struct memory_run *r)
 {
 	struct figures figures = {0};
-	if (!bench_node_open(&r->node, r->options->spots, r->options->counter_module, mill_queue(r->mill)))
+	if (!bench_node_open(
+		    &r->node, r->options->spots, r->options->counter_module, mill_queue(r->mill)))
 		return BENCH_ENVIRONMENT;
 	publish_reader_enter();
 	pin_to(r->options->router_cpu);
@@ -247,13 +254,16 @@ static int run_open(struct memory_run *r)
 	size_t before = allocated_bytes();
 	bool right = say_hello(r) && build_spots(r);
 	double spot_bytes = (double)(allocated_bytes() - before) / r->options->spots;
-	right = right && (r->yardstick = yardstick_create(r->load.keys, r->options->spots)) != NULL &&
+	right = right &&
+		(r->yardstick = yardstick_create(r->load.keys, r->options->spots)) != NULL &&
 		load_init_beside(&r->beside, &r->load) && measure(r, &figures);
 	report(r, &figures, spot_bytes);
 	yardstick_destroy(r->yardstick);
 	load_fini(&r->beside);
 	if (!right)
-		fprintf(stderr, "spotbench: a reply was wrong or missing (last refusal: kind %u reason %u)\n",
+		fprintf(stderr,
+			"spotbench: a reply was wrong or missing (last refusal: kind %u reason "
+			"%u)\n",
 			r->load.wrong_kind, r->load.wrong_reason);
 	publish_reader_leave();
 	bench_node_close(&r->node);

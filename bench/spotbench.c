@@ -1,16 +1,24 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// spotbench: measures the router (bench/README.md). Figures are for reading; nothing passes or fails
-// on time, only on wrong or missing replies.
+// spotbench: measures the router (bench/README.md). Figures are for reading; nothing passes or
+// fails on time, only on wrong or missing replies.
 #include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "scenario.h"
+#include "base/compiler.h"
 #include "bench_build.h"
+#include "scenario.h"
+
+enum { HARNESS_ARGUMENTS_MAX = 16 };
 
 static const char usage[] =
 	"usage: spotbench run memory|memif [options]\n"
+	"       spotbench all [--quick] [--out FILE.json]\n"
+	"       spotbench report FILE.json [--html FILE]\n"
+	"       spotbench compare OLD.json NEW.json\n"
+	"       spotbench check FILE.json [--exceptions FILE]\n"
 	"\n"
 	"  memory   frames in memory, one core: what the router itself costs\n"
 	"  memif    generator and router on two cores over memif: the full path\n"
@@ -29,13 +37,13 @@ static const char usage[] =
 
 static bool parse(int argc, char **argv, struct bench_options *o)
 {
-	static const struct option longs[] = {
-		{"spots", required_argument, NULL, 's'}, {"repetitions", required_argument, NULL, 'r'},
-		{"rounds", required_argument, NULL, 'o'}, {"seconds", required_argument, NULL, 't'}, {"window", required_argument, NULL, 'w'},
-		{"seed", required_argument, NULL, 'd'}, {"cpus", required_argument, NULL, 'c'},
-		{"no-huge", no_argument, NULL, 'n'}, {"testpmd", no_argument, NULL, 'p'},
-		{"module", required_argument, NULL, 'm'}, {"json", required_argument, NULL, 'j'},
-		{NULL, 0, NULL, 0}};
+	static const struct option longs[] = {{"spots", required_argument, NULL, 's'},
+		{"repetitions", required_argument, NULL, 'r'},
+		{"rounds", required_argument, NULL, 'o'}, {"seconds", required_argument, NULL, 't'},
+		{"window", required_argument, NULL, 'w'}, {"seed", required_argument, NULL, 'd'},
+		{"cpus", required_argument, NULL, 'c'}, {"no-huge", no_argument, NULL, 'n'},
+		{"testpmd", no_argument, NULL, 'p'}, {"module", required_argument, NULL, 'm'},
+		{"json", required_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
 	int option;
 	while ((option = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		unsigned long number = optarg != NULL ? strtoul(optarg, NULL, 10) : 0;
@@ -81,14 +89,49 @@ static bool parse(int argc, char **argv, struct bench_options *o)
 		}
 	}
 	return o->spots > 0 && o->spots <= 20000000 && o->repetitions > 0 && o->repetitions <= 32 &&
-	       o->rounds > 0 && o->rounds <= 4096 && o->seconds > 0 && o->window > 0 && o->window <= 8192;
+	       o->rounds > 0 && o->rounds <= 4096 && o->seconds > 0 && o->window > 0 &&
+	       o->window <= 8192;
+}
+
+// The verbs that join runs are the harness's, which calls this program again for each run.
+static int join_runs(int argc, char **argv)
+{
+	char self[PATH_MAX];
+	const char *args[HARNESS_ARGUMENTS_MAX + 4] = {"python3", BENCH_HARNESS, self};
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	if (n <= 0 || argc > HARNESS_ARGUMENTS_MAX)
+		return BENCH_USAGE;
+	self[n] = '\0';
+	for (int i = 1; i < argc; i++)
+		args[2 + i] = argv[i];
+	execvp(args[0], (char *const *)(uintptr_t)args);
+	perror("spotbench: python3");
+	return BENCH_ENVIRONMENT;
+}
+
+static bool is_joining(const char *verb)
+{
+	static const char *const verbs[] = {"all", "report", "compare", "check"};
+	for (size_t i = 0; i < ARRAY_COUNT(verbs); i++)
+		if (strcmp(verb, verbs[i]) == 0)
+			return true;
+	return false;
 }
 
 int main(int argc, char **argv)
 {
-	struct bench_options o = {
-		.spots = 1000, .repetitions = 5, .rounds = 256, .seconds = 2, .window = 512, .seed = 1,
-		.generator_cpu = 0, .router_cpu = 1, .hugepages = true, .counter_module = BENCH_COUNTER};
+	if (argc >= 2 && is_joining(argv[1]))
+		return join_runs(argc, argv);
+	struct bench_options o = {.spots = 1000,
+		.repetitions = 5,
+		.rounds = 256,
+		.seconds = 2,
+		.window = 512,
+		.seed = 1,
+		.generator_cpu = 0,
+		.router_cpu = 1,
+		.hugepages = true,
+		.counter_module = BENCH_COUNTER};
 	if (argc < 3 || strcmp(argv[1], "run") != 0 || !parse(argc - 2, argv + 2, &o)) {
 		fputs(usage, stderr);
 		return BENCH_USAGE;

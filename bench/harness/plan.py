@@ -90,5 +90,5 @@ def everything(program, quick):
     """Entries of a whole run; `quick` is the same with less of each."""
     spots = [1000, 65536] if quick else [1000, 65536, 1000000, 10000000]
     yield from router(program, spots, shutil.which("dpdk-testpmd") is not None)
-    folder = os.path.join(os.path.dirname(program), "peers")
+    folder = os.path.dirname(program)
     yield from peers(folder, 300 if quick else 1000, 3 if quick else 5)

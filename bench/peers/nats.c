@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// NATS: one publisher, one subscriber (rate delivered), and request-reply one at a time (round trip).
-// ENDPOINT is the URL of a nats-server that the caller started and pinned.
-#define _GNU_SOURCE
+// NATS: one publisher, one subscriber (rate delivered), and request-reply one at a time (round
+// trip). ENDPOINT is the URL of a nats-server that the caller started and pinned.
 #include <nats/nats.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,7 +21,8 @@ static void on_message(natsConnection *nc, natsSubscription *sub, natsMsg *msg, 
 static void on_request(natsConnection *nc, natsSubscription *sub, natsMsg *msg, void *arg)
 {
 	(void)sub, (void)arg;
-	natsConnection_Publish(nc, natsMsg_GetReply(msg), natsMsg_GetData(msg), natsMsg_GetDataLength(msg));
+	natsConnection_Publish(
+		nc, natsMsg_GetReply(msg), natsMsg_GetData(msg), natsMsg_GetDataLength(msg));
 	natsMsg_Destroy(msg);
 }
 
@@ -32,7 +32,8 @@ static void must(natsStatus s, const char *what)
 		peer_die(what, natsStatus_GetText(s));
 }
 
-// `at_once`: each message is written when it is published, which shortens a round trip and costs rate.
+// `at_once`: each message is written when it is published, which shortens a round trip and costs
+// rate.
 static natsConnection *connection(const char *url, bool at_once)
 {
 	natsOptions *options;
@@ -53,14 +54,16 @@ static double publish_rate(natsConnection *nc, uint32_t milliseconds)
 	uint64_t end = start + (uint64_t)milliseconds * 1000000;
 	while (peer_now_ns() < end)
 		for (int i = 0; i < 256; i++, sent++)
-			must(natsConnection_Publish(nc, "bench.rate", bytes, sizeof(bytes)), "publish");
+			must(natsConnection_Publish(nc, "bench.rate", bytes, sizeof(bytes)),
+				"publish");
 	must(natsConnection_FlushTimeout(nc, 30000), "flush");
 	uint64_t patience = peer_now_ns() + UINT64_C(30000000000);
 	while (atomic_load(&delivered) - before < sent && peer_now_ns() < patience)
 		usleep(100);
 	uint64_t got = atomic_load(&delivered) - before;
 	if (got != sent)
-		fprintf(stderr, "peer: NATS lost %llu messages\n", (unsigned long long)(sent - got));
+		fprintf(stderr, "peer: NATS lost %llu messages\n",
+			(unsigned long long)(sent - got));
 	return (double)got * 1e9 / (double)(peer_now_ns() - start);
 }
 
@@ -71,7 +74,8 @@ static double request_ns(natsConnection *nc)
 	natsMsg *reply;
 	uint64_t start = peer_now_ns();
 	for (int i = 0; i < TRIPS; i++) {
-		must(natsConnection_Request(&reply, nc, "bench.trip", bytes, sizeof(bytes), 5000), "request");
+		must(natsConnection_Request(&reply, nc, "bench.trip", bytes, sizeof(bytes), 5000),
+			"request");
 		natsMsg_Destroy(reply);
 	}
 	return (double)(peer_now_ns() - start) / TRIPS;
@@ -86,10 +90,13 @@ int main(int argc, char **argv)
 	// The client's threads inherit this; the server has the other CPU.
 	peer_pin(o.driver_cpu);
 	natsConnection *publisher = connection(o.endpoint, false);
-	natsConnection *asker = connection(o.endpoint, true), *subscriber = connection(o.endpoint, true);
-	must(natsConnection_Subscribe(&rate_sub, subscriber, "bench.rate", on_message, NULL), "subscribe");
+	natsConnection *asker = connection(o.endpoint, true),
+		       *subscriber = connection(o.endpoint, true);
+	must(natsConnection_Subscribe(&rate_sub, subscriber, "bench.rate", on_message, NULL),
+		"subscribe");
 	must(natsSubscription_SetPendingLimits(rate_sub, -1, -1), "limits");
-	must(natsConnection_Subscribe(&trip_sub, subscriber, "bench.trip", on_request, NULL), "subscribe");
+	must(natsConnection_Subscribe(&trip_sub, subscriber, "bench.trip", on_request, NULL),
+		"subscribe");
 	must(natsConnection_FlushTimeout(subscriber, 5000), "flush");
 	struct peer_samples rate = {"nats-server", "rate", "messages/s", {0}, 0};
 	struct peer_samples trip = {"nats-server", "round_trip", "ns", {0}, 0};

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#define _GNU_SOURCE
 #include "peer.h"
 
 #include <getopt.h>
@@ -18,9 +17,11 @@ static const char usage[] =
 bool peer_parse(int argc, char **argv, struct peer_options *out)
 {
 	static const struct option longs[] = {{"repetitions", required_argument, NULL, 'r'},
-		{"milliseconds", required_argument, NULL, 'm'}, {"window", required_argument, NULL, 'w'},
-		{"cpus", required_argument, NULL, 'c'}, {NULL, 0, NULL, 0}};
-	*out = (struct peer_options){.repetitions = 5, .milliseconds = 1000, .window = 256, .server_cpu = 1};
+		{"milliseconds", required_argument, NULL, 'm'},
+		{"window", required_argument, NULL, 'w'}, {"cpus", required_argument, NULL, 'c'},
+		{NULL, 0, NULL, 0}};
+	*out = (struct peer_options){
+		.repetitions = 5, .milliseconds = 1000, .window = 256, .server_cpu = 1};
 	bool good = true;
 	int option;
 	while ((option = getopt_long(argc, argv, "", longs, NULL)) != -1) {
@@ -30,11 +31,12 @@ bool peer_parse(int argc, char **argv, struct peer_options *out)
 			out->milliseconds = (uint32_t)strtoul(optarg, NULL, 10);
 		else if (option == 'w')
 			out->window = (uint32_t)strtoul(optarg, NULL, 10);
-		else if (option != 'c' || sscanf(optarg, "%d,%d", &out->driver_cpu, &out->server_cpu) != 2)
+		else if (option != 'c' ||
+			 sscanf(optarg, "%d,%d", &out->driver_cpu, &out->server_cpu) != 2)
 			good = false;
 	}
 	good = good && optind == argc - 1 && out->repetitions > 0 && out->milliseconds > 0 &&
-		out->repetitions <= PEER_SAMPLES_MAX && out->window > 0 && out->window <= 4096;
+	       out->repetitions <= PEER_SAMPLES_MAX && out->window > 0 && out->window <= 4096;
 	if (!good) {
 		fprintf(stderr, usage, argv[0]);
 		return false;
@@ -67,7 +69,8 @@ void peer_sample(struct peer_samples *samples, double value)
 
 void peer_print(const struct peer_samples *s)
 {
-	printf("{\"scenario\":\"peer\",\"peer\":\"%s\",\"metric\":\"%s\",\"unit\":\"%s\",\"samples\":[",
+	printf("{\"scenario\":\"peer\",\"peer\":\"%s\",\"metric\":\"%s\",\"unit\":\"%s\","
+	       "\"samples\":[",
 		s->peer, s->metric, s->unit);
 	for (uint32_t i = 0; i < s->count; i++)
 		printf("%s%.6g", i > 0 ? "," : "", s->values[i]);

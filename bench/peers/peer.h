@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// What the peer programs share: options, pinning, the clock, and one line of JSON with the raw samples.
-// A peer program measures another system on the same two CPUs as the router, with 64 bytes of
-// payload, in that system's own best way; bench/README.md says what is comparable and what is not.
+// What the peer programs share: options, pinning, the clock, and one line of JSON with the raw
+// samples. A peer program measures another system on the same two CPUs as the router, with 64 bytes
+// of payload, in that system's own best way; bench/README.md says what is comparable and what is
+// not.
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Kernel UDP echo on loopback: recvmmsg and sendmmsg in bursts of 32 on both sides, one CPU each.
 // ENDPOINT is the loopback port to use, 0 for a free one.
-#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
@@ -40,7 +39,8 @@ static void burst_init(struct burst *b, bool with_address)
 static int udp_socket(uint16_t port, uint16_t *out_port)
 {
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), room = 4 << 20;
-	struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port),
+	struct sockaddr_in at = {.sin_family = AF_INET,
+		.sin_port = htons(port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t size = sizeof(at);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof(at)) != 0)
@@ -106,7 +106,8 @@ static double round_trip_ns(int fd)
 	char bytes[BUFFER_BYTES] = {0};
 	uint64_t start = peer_now_ns();
 	for (int i = 0; i < TRIPS; i++)
-		if (send(fd, bytes, PEER_PAYLOAD_BYTES, 0) < 0 || recv(fd, bytes, sizeof(bytes), 0) < 0)
+		if (send(fd, bytes, PEER_PAYLOAD_BYTES, 0) < 0 ||
+			recv(fd, bytes, sizeof(bytes), 0) < 0)
 			peer_die("one round trip", strerror(errno));
 	return (double)(peer_now_ns() - start) / TRIPS;
 }
@@ -125,7 +126,8 @@ int main(int argc, char **argv)
 		serve(server, o.server_cpu);
 	close(server);
 	int fd = udp_socket(0, &driver_port);
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(server_port),
+	struct sockaddr_in to = {.sin_family = AF_INET,
+		.sin_port = htons(server_port),
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) != 0)
 		peer_die("connecting to the echo", strerror(errno));
@@ -141,6 +143,7 @@ int main(int argc, char **argv)
 	peer_print(&rate);
 	peer_print(&trip);
 	if (lost > 0)
-		fprintf(stderr, "peer: the kernel dropped %llu datagrams\n", (unsigned long long)lost);
+		fprintf(stderr, "peer: the kernel dropped %llu datagrams\n",
+			(unsigned long long)lost);
 	return 0;
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // ZeroMQ: a DEALER drives a ROUTER that echoes, a window in flight. ENDPOINT is tcp://, ipc:// (two
 // processes) or inproc:// (two threads of one).
-#define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -105,7 +104,8 @@ int main(int argc, char **argv)
 	unbounded(dealer);
 	if (zmq_connect(dealer, o.endpoint) != 0)
 		peer_die(o.endpoint, zmq_strerror(errno));
-	snprintf(name, sizeof(name), "zeromq-%.*s", (int)(strchr(o.endpoint, ':') - o.endpoint), o.endpoint);
+	snprintf(name, sizeof(name), "zeromq-%.*s", (int)(strchr(o.endpoint, ':') - o.endpoint),
+		o.endpoint);
 	struct peer_samples rate = {name, "rate", "messages/s", {0}, 0};
 	struct peer_samples trip = {name, "round_trip", "ns", {0}, 0};
 	for (uint32_t r = 0; r < o.repetitions; r++) {
@@ -114,7 +114,8 @@ int main(int argc, char **argv)
 		drive(dealer, 1, UINT64_MAX, TRIPS);
 		peer_sample(&trip, (double)(peer_now_ns() - began) / TRIPS);
 		began = peer_now_ns();
-		uint64_t n = drive(dealer, o.window, began + (uint64_t)o.milliseconds * 1000000, UINT64_MAX);
+		uint64_t n = drive(
+			dealer, o.window, began + (uint64_t)o.milliseconds * 1000000, UINT64_MAX);
 		peer_sample(&rate, (double)n * 1e9 / (double)(peer_now_ns() - began));
 	}
 	peer_print(&rate);
