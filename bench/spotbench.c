@@ -97,7 +97,7 @@ static bool parse(int argc, char **argv, struct bench_options *o)
 static int join_runs(int argc, char **argv)
 {
 	char self[PATH_MAX];
-	const char *args[HARNESS_ARGUMENTS_MAX + 4] = {"python3", BENCH_HARNESS, self};
+	const char *args[HARNESS_ARGUMENTS_MAX + 4] = {"/usr/bin/python3", BENCH_HARNESS, self};
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	if (n <= 0 || argc > HARNESS_ARGUMENTS_MAX)
 		return BENCH_USAGE;

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """A node in miniature, for tests of the client's programs: it speaks docs/WIRE.md on a loopback UDP
 port and a few operations of the control socket, knows the types tracker, slow, echo and room, and

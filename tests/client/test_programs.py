@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The program spot, the installed library and the tour, against a node in miniature (fake_node.py).
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The DPDK fabric and control's neighbour code against a real kernel, over a veth pair between two
 network namespaces that each case makes and removes. Needs root; else exit 77.

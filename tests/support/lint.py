@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """Checks of the tree that no compiler makes. Prints ok / not ok lines and `N passed, M failed`."""
 import os

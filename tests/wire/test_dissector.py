@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """docs/wireshark/spotlane.lua shows every field of every vector as the vectors say, with tshark."""
 import json

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """What is generated from the table is what is committed, and published vectors never change."""
 import importlib.machinery

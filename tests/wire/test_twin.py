@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """The C decoder against the slow decoder that follows wire.toml: vectors, then mutated frames.
 

@@ -92,7 +92,7 @@ class Session:
 
     def lint(self):
         self.title("lint")
-        run_script("lint", ["python3", "-B", os.path.join(TOP, "tests/support/lint.py")],
+        run_script("lint", ["/usr/bin/python3", "-B", os.path.join(TOP, "tests/support/lint.py")],
                    self.tally, 300)
 
     def scripts(self):
