@@ -25,6 +25,8 @@ case_is K2__an_entry_turn_cannot_yield entry_yield
 case_is K2_K3__only_an_instance_turn_closes_its_spot entry_turn_closes
 case_is K1__a_spot_of_one_kind_needs_a_type_of_that_kind two_kinds
 case_is K1__a_value_of_two_kinds_cannot_be_made kind_confused
+case_is A4__an_unusable_owner_is_no_release tags
+case_is A4__a_release_is_no_unusable_owner tags_back
 case_is K3_K5__only_a_user_type_has_create instance_create
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]
