@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -13,7 +14,7 @@ import fuzz  # noqa: E402
 import mutants  # noqa: E402
 import rules  # noqa: E402
 from builds import BuildError, Tree, say  # noqa: E402
-from execute import Runner, run_script, suites  # noqa: E402
+from execute import Runner, end_all, run_script, suites  # noqa: E402
 from results import Result, Tally  # noqa: E402
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -35,6 +36,7 @@ def options():
 class Session:
     def __init__(self, args):
         self.args, self.tally, self.started = args, Tally(), time.monotonic()
+        self.thread = None
 
     def title(self, text):
         say(f"== {text}  ({time.monotonic() - self.started:.0f} s)")
@@ -58,12 +60,29 @@ class Session:
         return tests
 
     def plain(self):
+        """The plain build's tests. Those that want to be alone mostly wait for a node: they and the
+        scripts run beside what comes next, which needs the cores."""
         tree = self.built("plain")
         self.title("tests" + (" as root" if os.geteuid() == 0 else ""))
-        runner = Runner(tree, "plain", self.tally)
-        runner.run(self.pick(tree))
+        runner, tests = Runner(tree, "plain", self.tally), self.pick(tree)
+        runner.run_together(tests)
+        self.beside(lambda: (runner.run_alone(tests), self.scripts()))
         if os.geteuid() == 0 and not self.args.quick:
             self.unprivileged(tree, runner.seconds)
+
+    def beside(self, work):
+        def guarded():
+            try:
+                work()
+            except Exception as error:  # of the thread: a result, not a silence
+                self.tally.add([Result("run", "run", "x__tests_beside", "failed", repr(error))])
+        self.thread = threading.Thread(target=guarded, daemon=True)
+        self.thread.start()
+
+    def wait_for_those_beside(self):
+        if self.thread is not None:
+            self.title("waiting for the scripts" if self.thread.is_alive() else "the scripts are done")
+            self.thread.join()
 
     def unprivileged(self, tree, seconds):
         """The quick unit tests once more as nobody: none of them may lean on being root."""
@@ -140,11 +159,11 @@ def run(session, args):
     else:
         session.lint()
         session.plain()
-        session.scripts()
         if not args.quick and not args.only:
             session.sanitized("asan")
             session.sanitized("tsan")
             fuzz.run(session, TOP, FUZZ_SECONDS_DEFAULT)
+        session.wait_for_those_beside()
     if args.rules:
         session.title("rules")
         rules.report(TOP, session.tally)
@@ -161,6 +180,7 @@ def main():
         say(str(error))
         session.tally.add([Result("build", "build", "x__build", "failed", "see above")])
     except KeyboardInterrupt:
+        end_all()
         session.tally.add([Result("run", "run", "x__run", "failed", "interrupted")])
     os.makedirs("out", exist_ok=True)
     session.tally.save(os.path.join("out", "test-results.json"))

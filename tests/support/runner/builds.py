@@ -78,5 +78,5 @@ def tail(text, lines=60):
 
 
 def say(text):
-    print(text)
+    sys.stdout.write(text + "\n")  # in one piece: several threads speak
     sys.stdout.flush()

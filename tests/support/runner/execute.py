@@ -35,12 +35,20 @@ class Runner:
 
     def run(self, tests):
         self.total = len(tests)
-        together = [t for t in tests if t["is_parallel"]]
-        alone = [t for t in tests if not t["is_parallel"]]
+        self.run_together(tests)
+        self.run_alone(tests)
+
+    def run_together(self, tests):
+        """Those that may run beside each other; the longest first, so that no core waits for it."""
+        together = sorted((t for t in tests if t["is_parallel"]), key=lambda t: "sim" not in suites(t))
+        self.total = len(tests)
         with ThreadPoolExecutor(max_workers=max(1, os.cpu_count() or 1)) as pool:
             list(pool.map(self.run_one, together))
-        for test in alone:
-            self.run_one(test)
+
+    def run_alone(self, tests):
+        for test in tests:
+            if not test["is_parallel"]:
+                self.run_one(test)
 
     def run_one(self, test):
         started = time.monotonic()
@@ -91,6 +99,15 @@ class Runner:
             return run_bounded(command, env, test["workdir"] or self.tree.path, timeout)
 
 
+RUNNING = set()  # leaders of the process groups under way
+
+
+def end_all():
+    """Interrupted: nothing that was started stays behind."""
+    for pid in list(RUNNING):
+        end_group(pid)
+
+
 def run_bounded(command, env, cwd, timeout):
     """Exit status and output; the whole process group ends with the test."""
     try:
@@ -99,6 +116,7 @@ def run_bounded(command, env, cwd, timeout):
                                  start_new_session=True)
     except OSError as error:
         return 127, str(error)
+    RUNNING.add(child.pid)
     try:
         output, _ = child.communicate(timeout=timeout)
         code = child.returncode
@@ -108,6 +126,7 @@ def run_bounded(command, env, cwd, timeout):
         output += f"\nno end after {timeout} s\n".encode()
         code = 124
     end_group(child.pid)
+    RUNNING.discard(child.pid)
     return code, output.decode("utf-8", "replace")
 
 

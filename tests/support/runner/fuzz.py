@@ -27,7 +27,8 @@ def run(session, top, seconds):
     found = targets(tree)
     tree.build(os.path.relpath(path, tree.path) for path in found.values())
     session.title(f"fuzz: {len(found)} targets, {seconds} s each")
-    with ThreadPoolExecutor(max_workers=max(1, os.cpu_count() or 1)) as pool:
+    # One more than cores: what the others wait for, disk above all, is not lost.
+    with ThreadPoolExecutor(max_workers=1 + (os.cpu_count() or 1)) as pool:
         for results in pool.map(lambda item: one(tree, *item, seconds), sorted(found.items())):
             session.tally.add(results)
 
