@@ -169,6 +169,7 @@ struct api *api_start(const struct api_options *options, char *out_why, size_t w
 	api->options = *options;
 	api->state = API_RUNNING;
 	api->lock_fd = -1;
+	api->owner = options->owner != NULL ? *options->owner : geteuid();
 	limits_fill(&api->options.limits);
 	config_digest(options->config, api->digest);
 	api->receipts = mem_zalloc(api->options.limits.receipts_max * sizeof *api->receipts);

@@ -6,11 +6,13 @@
 // error. It runs on a libuv loop of the caller and never blocks it: long walks and the audit go in
 // small pieces between the loop's other work.
 //
+// The process ignores SIGPIPE: libuv writes to clients that may be gone.
 // Threads: control thread only. Nothing here is shared with workers.
 // Limits per api_limits; a client that breaks one loses its connection, never the node.
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <uv.h>
 
 #include "base/clock.h"
@@ -78,6 +80,7 @@ struct api_options {
 	const struct api_host *host; // borrowed for the server's life
 	const struct store_meter *store_meter; // NULL = the store is not measured
 	struct api_limits limits;
+	const uid_t *owner; // administers besides root; NULL = the process's effective user
 };
 
 // Opens the HTTP listener where the configuration names one (http.h).

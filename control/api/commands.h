@@ -35,6 +35,8 @@ const char *api_class_name(enum api_class class);
 	X(CONFIG_SHOW, "config.show", "config", "show", READ, QUERY, config_show, "Configuration in force, as written, or the defaults") \
 	X(DOCTOR, "doctor", "doctor", "", READ, QUERY, none, "Check node and host, each finding with a fix") \
 	X(WATCH, "watch", "watch", "", READ, STREAM, watch, "Events as they happen")                      \
+	X(NODE_LIST, "node.list", "node", "list", READ, QUERY, none, "Nodes of the store") \
+	X(NODE_SHOW, "node.show", "node", "show", READ, QUERY, node, "One node of the store") \
 	X(STOP, "stop", "stop", "", ADMINISTER, CHANGE, stop, "Drain and stop the node")                 \
 	X(HEALTH_LIVE, "health.live", "health", "live", READ, QUERY, none, "Does the node run?")         \
 	X(HEALTH_READY, "health.ready", "health", "ready", READ, QUERY, none, "Does the node serve?")    \

@@ -80,6 +80,7 @@ struct api {
 	uint32_t handles; // open libuv handles, those of connections included
 	int lock_fd;
 	gid_t group; // (gid_t)-1 = none
+	uid_t owner;
 	char digest[CONFIG_DIGEST_BYTES];
 	struct api_conn *conns;
 	uint32_t clients;
@@ -168,6 +169,8 @@ void op_health_live(struct api_request *request);
 void op_health_ready(struct api_request *request);
 void op_schema(struct api_request *request);
 void op_metrics(struct api_request *request);
+void op_node_list(struct api_request *request);
+void op_node_show(struct api_request *request);
 void op_stop(struct api_request *request);
 void op_doctor(struct api_request *request);
 void op_spot_list(struct api_request *request);

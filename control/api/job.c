@@ -152,10 +152,33 @@ static void audit_visit(struct dp_spot *spot, void *arg)
 	a->lane_items += v.application.count + v.lifecycle.count;
 }
 
+// accepted = delivered + dropped, each with its reason, + in flight. What was refused was never
+// accepted and stands beside.
+static bool audit_conserved(const struct dp_audit *d)
+{
+	uint64_t with_reason = 0;
+	for (size_t i = 1; i < ARRAY_COUNT(d->dropped_by); i++)
+		with_reason += d->dropped_by[i];
+	return with_reason == d->dropped &&
+	       d->accepted == d->delivered + d->dropped + d->in_flight;
+}
+
+static json_t *audit_drops(const struct dp_audit *d)
+{
+	json_t *drops = json_object();
+	for (size_t i = 1; i < ARRAY_COUNT(d->dropped_by); i++) {
+		const char *name = result_kind_name((uint8_t)i);
+		if (name != NULL && d->dropped_by[i] > 0)
+			view_set(drops, name, d->dropped_by[i]);
+	}
+	return drops;
+}
+
 static void audit_answer(struct audit_job *a)
 {
 	const struct dp_audit *d = &a->audit;
-	json_t *json = json_pack("{s:b}", "equal", d->equal);
+	json_t *json = json_pack("{s:b, s:b, s:b}", "equal", d->equal, "ledger_equal",
+		d->ledger_bytes == d->measured_bytes, "conserved", audit_conserved(d));
 	view_set(json, "ledger_bytes", d->ledger_bytes);
 	view_set(json, "measured_bytes", d->measured_bytes);
 	view_set(json, "items", d->items);
@@ -168,6 +191,7 @@ static void audit_answer(struct audit_job *a)
 	view_set(json, "delivered", d->delivered);
 	view_set(json, "refused", d->refused);
 	view_set(json, "dropped", d->dropped);
+	json_object_set_new(json, "dropped_by", audit_drops(d));
 	view_set(json, "in_flight", d->in_flight);
 	api_done(a->request, json);
 }

@@ -109,13 +109,27 @@ static void write_lease(struct text *t, const struct node_status *s, const struc
 		s->clock_skew_to_store_ns);
 }
 
-static void write_spots(struct text *t, const struct node_status *s, const struct node_health *h)
+static void write_types(const struct api *api, struct text *t)
+{
+	const struct dp *dp = api->options.dp;
+	metrics_family(t, "type_spots", "gauge", "Spots of a type, active and reserved.");
+	for (uint32_t i = 0; i < dp_type_count(dp); i++)
+		labelled(t, "type_spots", "type", dp_type_name(dp_type_at(dp, i)),
+			node_type_spots(api->options.node, dp_type_at(dp, i)));
+	metrics_family(t, "type_spots_ceiling", "gauge", "Most that type_spots may be; 0 without a limit.");
+	for (uint32_t i = 0; i < dp_type_count(dp); i++)
+		labelled(t, "type_spots_ceiling", "type", dp_type_name(dp_type_at(dp, i)),
+			dp_type_spots_max(dp_type_at(dp, i)));
+}
+
+static void write_spots(const struct api *api, struct text *t, const struct node_status *s, const struct node_health *h)
 {
 	metrics_family(t, "spots", "gauge", "Spots that live here.");
 	for (int kind = SPOT_KIND_ENTRY; kind <= SPOT_KIND_INSTANCE; kind++)
 		labelled(t, "spots", "kind", spot_kind_name((enum spot_kind)kind), s->spots_live[kind]);
 	gauge(t, "spots_counted", "User and Instance Spots, active and reserved.", h->spots_counted);
 	gauge(t, "spots_ceiling", "Most that spots_counted may be; 0 without a limit.", h->spots_max);
+	write_types(api, t);
 	gauge(t, "activations_running", "Spots being built.", s->activations_running);
 	gauge(t, "activations_waiting", "Spots waiting to be built.", s->activations_waiting);
 	counter(t, "activations_total", "Spots built and published.", s->activations_total);
@@ -197,7 +211,7 @@ void metrics_write(const struct api *api, struct text *out)
 	node_health(api->options.node, &health);
 	write_node(api, out, &status, &health);
 	write_lease(out, &status, &health);
-	write_spots(out, &status, &health);
+	write_spots(api, out, &status, &health);
 	write_ledger(api, out);
 	metrics_workers(api, out);
 	metrics_fabrics(api, out);

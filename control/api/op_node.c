@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "node/health.h"
 
 enum {
 	NS_PER_MS = 1000000,
@@ -31,6 +32,34 @@ static json_t *spots_of(const struct node_status *s)
 	for (int kind = SPOT_KIND_ENTRY; kind <= SPOT_KIND_INSTANCE; kind++)
 		view_set(spots, spot_kind_name((enum spot_kind)kind), s->spots_live[kind]);
 	return spots;
+}
+
+static json_t *ceiling_of(uint64_t counted, uint64_t max)
+{
+	json_t *json = json_object();
+	view_set(json, "counted", counted);
+	view_set(json, "ceiling", max);
+	if (max > 0)
+		view_set(json, "headroom", max > counted ? max - counted : 0);
+	return json;
+}
+
+// N1: 0 = no ceiling; then there is no headroom to name either.
+static json_t *ceilings_of(const struct api *api)
+{
+	const struct dp *dp = api->options.dp;
+	struct node_health health;
+	json_t *types = json_array();
+	node_health(api->options.node, &health);
+	for (uint32_t i = 0; i < dp_type_count(dp); i++) {
+		const struct dp_type *type = dp_type_at(dp, i);
+		json_t *row = ceiling_of(
+			node_type_spots(api->options.node, type), dp_type_spots_max(type));
+		json_object_set_new(row, "type", json_string(dp_type_name(type)));
+		json_array_append_new(types, row);
+	}
+	return json_pack("{s:o, s:o}", "spots", ceiling_of(health.spots_counted, health.spots_max),
+		"types", types);
 }
 
 static json_t *activity_of(const struct node_status *s)
@@ -103,6 +132,7 @@ void op_status(struct api_request *request)
 	view_set(json, "up_ns", now > s.started_boot_ns ? now - s.started_boot_ns : 0);
 	json_object_set_new(json, "lease", lease_of(&s));
 	json_object_set_new(json, "spots", spots_of(&s));
+	json_object_set_new(json, "ceilings", ceilings_of(api));
 	json_object_set_new(json, "activity", activity_of(&s));
 	view_set(json, "routes", s.routes);
 	view_set(json, "route_bytes", s.route_bytes);

@@ -2,7 +2,6 @@
 #include "api/internal.h"
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum { PEER_GROUPS_MAX = 256, UID_UNMAPPED = 65534 };
 
@@ -47,7 +46,7 @@ enum api_role peer_role(const struct api *api, int fd, uid_t *out_uid, gid_t *ou
 		return API_ROLE_READ;
 	*out_uid = cred.uid;
 	*out_gid = cred.gid;
-	if (cred.uid == 0 || cred.uid == geteuid())
+	if (cred.uid == 0 || cred.uid == api->owner)
 		return API_ROLE_ADMINISTER;
 	return role_by_rules(api, fd, cred.uid, cred.gid);
 }

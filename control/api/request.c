@@ -31,6 +31,8 @@ static void (*const handlers[API_COMMAND_COUNT])(struct api_request *) = {
 	[API_COMMAND_HEALTH_READY] = op_health_ready,
 	[API_COMMAND_SCHEMA] = op_schema,
 	[API_COMMAND_METRICS] = op_metrics,
+	[API_COMMAND_NODE_LIST] = op_node_list,
+	[API_COMMAND_NODE_SHOW] = op_node_show,
 };
 
 // ---- the end of a request ----
@@ -341,8 +343,9 @@ static void dispatch(struct api_request *request)
 		api_fail(request, API_ERROR_NOT_PERMITTED,
 			json_pack("{s:s, s:s}", "role", api_role_name(conn->role), "needed",
 				api_role_name(request->command->role)),
-			"%s needs the role %s, this peer has %s", request->command->op,
-			api_role_name(request->command->role), api_role_name(conn->role));
+			"%s needs the role %s, user %u has %s; control.roles in the node's configuration gives it",
+			request->command->op, api_role_name(request->command->role), (unsigned)conn->uid,
+			api_role_name(conn->role));
 		return;
 	}
 	if (check_args(request) && check_receipt(request))

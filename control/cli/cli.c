@@ -113,7 +113,8 @@ static int answer_exit(json_t *document)
 {
 	json_t *yes = json_object_get(document, "yes");
 	json_t *equal = json_object_get(document, "equal");
-	return json_is_false(yes) || json_is_false(equal) ? API_EXIT_FAILED : API_EXIT_DONE;
+	json_t *conserved = json_object_get(document, "conserved");
+	return json_is_false(yes) || json_is_false(equal) || json_is_false(conserved) ? API_EXIT_FAILED : API_EXIT_DONE;
 }
 
 static int run_remote(const struct cli *cli)

@@ -247,6 +247,8 @@ void print_text(const struct cli *cli, json_t *result)
 	json_t *rows = json_object_get(result, "spots");
 	if (rows == NULL || !json_is_array(rows))
 		rows = json_object_get(result, "routes");
+	if (!json_is_array(rows) && !json_is_object(json_object_get(result, "lease")))
+		rows = json_object_get(result, "nodes");
 	(void)cli;
 	// One worker alone is the total; several are shown one below the other.
 	json_t *workers = json_incref(json_object_get(result, "per_worker"));

@@ -46,3 +46,11 @@ void node_health(const struct node *n, struct node_health *out)
 		       fails(stalled == 0, NODE_READY_WORKERS) |
 		       fails(backlog <= NODE_CLOSE_BACKLOG_MAX, NODE_READY_CLOSE_BACKLOG);
 }
+
+uint64_t node_type_spots(const struct node *n, const struct dp_type *type)
+{
+	for (uint32_t i = 0; i < n->type_count; i++)
+		if (n->types[i].type == type)
+			return n->types[i].spots;
+	return 0;
+}

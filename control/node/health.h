@@ -29,3 +29,5 @@ struct node_health {
 	struct latency activation_time; // reservation to published route
 };
 void node_health(const struct node *node, struct node_health *out);
+// Spots of a type, active and reserved: what its own ceiling counts (N1).
+uint64_t node_type_spots(const struct node *node, const struct dp_type *type);

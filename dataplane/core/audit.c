@@ -77,6 +77,8 @@ static void add_worker(const struct dp_worker *w, struct dp_audit *out)
 	out->delivered += w->counters.messages_delivered;
 	out->refused += w->counters.messages_refused;
 	out->dropped += w->counters.messages_dropped;
+	for (size_t i = 0; i < ARRAY_COUNT(out->dropped_by); i++)
+		out->dropped_by[i] += w->counters.drops[i];
 	// Half-messages hold a place in a lane and are not accepted yet.
 	out->in_flight -= w->reassembly.reserved_messages;
 }

@@ -24,6 +24,13 @@ void fake_reset(uint32_t spots)
 	fake.status.boot_id[0] = 0xab;
 	fake.result = result_ok();
 	fake.audit.equal = true;
+	for (int i = 0; i < 3; i++) {
+		struct store_node_row *row = &fake.nodes[i];
+		*row = (struct store_node_row){.exists = true, .lease_generation = {4}, .beat = 17,
+			.ttl_ms = 15000, .host_id = "h", .address = "10.0.0.1:7700"};
+		snprintf(row->node_id, sizeof row->node_id, "n%d", i + 1);
+		row->boot.bytes[0] = (uint8_t)(i != 2); // n3 has left
+	}
 	for (uint32_t i = 0; i < spots; i++)
 		snprintf(fake.ids[i], sizeof fake.ids[i], "spot-%u", i);
 }
@@ -62,6 +69,24 @@ const char *node_ready_name(enum node_ready_part part)
 {
 	static const char *const names[] = {NULL, "state", "lease", "store", "workers", "close_backlog"};
 	return names[part];
+}
+
+uint64_t node_type_spots(const struct node *node, const struct dp_type *type)
+{
+	(void)node, (void)type;
+	return 3;
+}
+uint32_t dp_type_spots_max(const struct dp_type *type)
+{
+	(void)type;
+	return 10;
+}
+void node_list(struct node *node, node_listing_done done, void *arg)
+{
+	(void)node;
+	struct node_listing listing = {
+		fake.list_outcome != 0 ? fake.list_outcome : STORE_DONE, fake.nodes, 3};
+	done(arg, &listing);
 }
 
 static void change(struct spot_key key, node_done done, void *arg)

@@ -9,6 +9,7 @@
 
 #include "dp/port.h"
 #include "node/health.h"
+#include "node/listing.h"
 #include "node/node.h"
 
 enum { FAKE_SPOTS_MAX = 100000 };
@@ -16,6 +17,8 @@ enum { FAKE_SPOTS_MAX = 100000 };
 struct fake {
 	struct node_status status;
 	struct node_health health;
+	struct store_node_row nodes[3];
+	enum store_outcome list_outcome; // 0 = DONE
 	uint32_t spots;
 	char ids[FAKE_SPOTS_MAX][24];
 	uint32_t items[FAKE_SPOTS_MAX];

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -60,14 +61,18 @@ static const char *file_text(void *arg)
 struct api_options server_options(void)
 {
 	return (struct api_options){.uv = &server.uv, .clock = &clock_still, .config = &server.config,
-		.host = &server.host, .store_meter = &server.store_meter};
+		.host = &server.host, .store_meter = &server.store_meter,
+		.owner = server.owner};
 }
 
 static void prepare(void)
 {
 	struct config_endpoint listen = server.listen;
+	const uid_t *owner = server.owner;
 	memset(&server, 0, sizeof server);
 	server.listen = listen;
+	server.owner = owner;
+	signal(SIGPIPE, SIG_IGN); // as spotd does
 	strcpy(server.folder, "/tmp/spotlane-api-XXXXXX");
 	assert_non_null(mkdtemp(server.folder));
 	assert_int_equal(uv_loop_init(&server.uv), 0);

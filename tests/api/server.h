@@ -15,6 +15,7 @@ struct server {
 	struct config config;
 	struct api_host host;
 	struct store_meter store_meter;
+	const uid_t *owner; // of the next server; kept over servers
 	struct config_endpoint listen; // of the next server's HTTP listener; kept over servers
 	struct api *api;
 	bool stopped;

@@ -51,7 +51,8 @@ static void good_words(const struct api_command *c, char *words, size_t capacity
 	snprintf(words, capacity, "%s %s", c->noun, c->verb);
 	for (const struct api_arg *a = c->args; a->name != NULL; a++) {
 		if (a->positional)
-			strncat(words, strcmp(a->name, "id") == 0 ? " spot-1" : " counter",
+			strncat(words, strcmp(a->name, "id") == 0 ? " spot-1"
+				: strcmp(a->name, "node") == 0 ? " n1" : " counter",
 				capacity - strlen(words) - 1);
 	}
 }
@@ -118,6 +119,11 @@ static const struct {
 	{"stats show", 0},
 	{"stats show --worker 9", 7},
 	{"stats audit", 0},
+	{"metrics", 0},
+	{"node list", 0},
+	{"node show n2", 0},
+	{"node show nobody", 7},
+	{"node", 2},
 	{"config show", 0},
 	{"config show --default", 0},
 	{"config show --file", 0},
@@ -159,6 +165,10 @@ static void FC109__each_kind_of_failure_has_its_exit_code(void **state)
 	assert_int_equal(run_words("health live"), 1);
 	fake.audit.equal = false;
 	assert_int_equal(run_words("stats audit"), 1);
+	fake.audit.equal = true;
+	fake.list_outcome = STORE_UNREACHABLE;
+	assert_int_equal(run_words("node list"), 8);
+	assert_int_equal(run_words("node show n1"), 8);
 	server_stop();
 }
 

@@ -261,6 +261,7 @@ struct dp_audit {
 	uint64_t process_charged_bytes;
 	uint64_t process_taken_bytes;
 	uint64_t accepted, delivered, refused, dropped, in_flight; // conservation
+	uint64_t dropped_by[24]; // dropped, by kind of the result it ended with
 	bool equal;
 };
 MUST_USE enum dp_status dp_audit_begin(struct dp *dp);
