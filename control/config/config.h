@@ -77,6 +77,7 @@ struct config_lane {
 struct config_type { // a Spot type of a module and its own settings
 	char name[CONFIG_NAME_BYTES];
 	char *json; // owned; the `config` map as JSON text, never NULL
+	struct config_lane application_lane, lifecycle_lane; // 0: as the module and the node say
 };
 
 struct config_module {

@@ -119,6 +119,21 @@ static void add_list(struct text *t, const struct config_key *key, const void *b
 	add(t, "]\n");
 }
 
+// Only what was given: the rest is as the module and the node say.
+static void add_type_lane(struct text *t, const char *name, const struct config_lane *lane, int indent)
+{
+	char bytes[40];
+	if (lane->count == 0 && lane->bytes == 0)
+		return;
+	add(t, "%*s%s: {", indent, "", name);
+	if (lane->count > 0)
+		add(t, "count: %u%s", lane->count, lane->bytes > 0 ? ", " : "");
+	units_print_size(lane->bytes, bytes, sizeof bytes);
+	if (lane->bytes > 0)
+		add(t, "bytes: %s", bytes);
+	add(t, "}\n");
+}
+
 // JSON is YAML: the settings are written on one line.
 static void add_types(struct text *t, const struct config_key *key, const void *base, int indent)
 {
@@ -129,6 +144,8 @@ static void add_types(struct text *t, const struct config_key *key, const void *
 		add(t, "%*s", indent + 2, "");
 		add_quoted(t, types[i].name);
 		add(t, ":\n%*sconfig: %s\n", indent + 4, "", types[i].json);
+		add_type_lane(t, "application_lane", &types[i].application_lane, indent + 4);
+		add_type_lane(t, "lifecycle_lane", &types[i].lifecycle_lane, indent + 4);
 	}
 }
 

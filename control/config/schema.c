@@ -58,7 +58,9 @@ static const struct config_key module_keys[] = {
 	SCALAR(struct config_module, CONFIG_TEXT, "path", path, 1, 0, NULL,
 		"The module's shared object, an absolute path."),
 	LIST(struct config_module, CONFIG_TYPES, "types", types, type_count, CONFIG_TYPES_MAX, 0, 0, NULL,
-		"Settings by Spot type: a map from type name to {config: map}; handed to the type as JSON."),
+		"Settings by Spot type: a map from type name to {config: map, application_lane: {count, "
+		"bytes}, lifecycle_lane: {count, bytes}}; config is handed to the type as JSON, the lanes "
+		"bound its Spots in place of limits and of what the module says."),
 };
 static const struct config_schema module_schema = {
 	module_keys, ARRAY_COUNT(module_keys), sizeof(struct config_module)};

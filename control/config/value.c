@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "config/nearest.h"
 #include "config/units.h"
 
 enum { NS_PER_MS = 1000000, NS_PER_US = 1000 };
@@ -364,9 +365,65 @@ static char *json_text_of(const struct tree *tree, const struct tree_node *node)
 	return copy;
 }
 
+static const struct config_key type_lane_keys[] = {
+	{.path = "count", .value = CONFIG_COUNT, .offset = offsetof(struct config_lane, count), .min = 1,
+		.max = 4194303},
+	{.path = "bytes", .value = CONFIG_SIZE, .offset = offsetof(struct config_lane, bytes),
+		.min = UINT64_C(4) << 10, .max = (UINT64_C(1) << 40) - 1},
+};
+
+// Bounds of one lane of a type's Spots: {count: …, bytes: …}, either or both.
+static bool type_lane_store(struct config_reading *r, const struct tree_node *node,
+	struct config_lane *out, const char *shown)
+{
+	char why[128];
+	if (node->kind != TREE_MAP)
+		return config_complain(
+			r, node->line, node->column, "%s.%s: a map is needed", shown, node->key);
+	for (uint32_t i = node->child; i != 0; i = r->tree->nodes[i].next) {
+		const struct tree_node *child = &r->tree->nodes[i];
+		const struct config_key *key = NULL;
+		for (size_t k = 0; k < ARRAY_COUNT(type_lane_keys); k++)
+			if (strcmp(child->key, type_lane_keys[k].path) == 0)
+				key = &type_lane_keys[k];
+		if (key == NULL)
+			return config_complain(r, child->key_line, child->key_column,
+				"%s.%s.%s: unknown key; valid here: count, bytes", shown, node->key,
+				child->key);
+		const char *wrong = child->kind != TREE_SCALAR
+			? "a number is needed"
+			: number_store(key, child->text, config_field(out, key->offset), why, sizeof why);
+		if (wrong != NULL)
+			return config_complain(r, child->line, child->column, "%s.%s.%s: %s", shown,
+				node->key, child->key, wrong);
+	}
+	return true;
+}
+
+// One key of a type's map.
+static bool type_key_store(struct config_reading *r, const struct tree_node *child,
+	struct config_type *out, const char *shown)
+{
+	static const char *const keys[] = {"config", "application_lane", "lifecycle_lane"};
+	struct nearest n;
+	if (strcmp(child->key, "config") == 0)
+		return true;
+	if (strcmp(child->key, "application_lane") == 0)
+		return type_lane_store(r, child, &out->application_lane, shown);
+	if (strcmp(child->key, "lifecycle_lane") == 0)
+		return type_lane_store(r, child, &out->lifecycle_lane, shown);
+	nearest_begin(&n, child->key);
+	for (size_t i = 0; i < ARRAY_COUNT(keys); i++)
+		nearest_offer(&n, keys[i]);
+	return config_complain(r, child->key_line, child->key_column,
+		"%s.%s: unknown key; did you mean \"%s\"?", shown, child->key,
+		n.best != NULL ? n.best : keys[0]);
+}
+
 static bool type_store(struct config_reading *r, const struct tree_node *node,
 	struct config_type *out, const char *shown)
 {
+	char place[CONFIG_TEXT_BYTES];
 	if (strlen(node->key) >= sizeof out->name)
 		return config_complain(r, node->key_line, node->key_column,
 			"%s: a type name has at most 64 bytes", shown);
@@ -375,11 +432,9 @@ static bool type_store(struct config_reading *r, const struct tree_node *node,
 		return config_complain(
 			r, node->line, node->column, "%s.%s: a map is needed", shown, node->key);
 	for (uint32_t i = node->child; i != 0; i = r->tree->nodes[i].next) {
-		const struct tree_node *child = &r->tree->nodes[i];
-		if (strcmp(child->key, "config") != 0)
-			return config_complain(r, child->key_line, child->key_column,
-				"%s.%s.%s: unknown key; did you mean \"config\"?", shown, node->key,
-				child->key);
+		snprintf(place, sizeof place, "%s.%s", shown, node->key);
+		if (!type_key_store(r, &r->tree->nodes[i], out, place))
+			return false;
 	}
 	const struct tree_node *config = tree_child(r->tree, node, "config");
 	if (config != NULL && config->kind == TREE_LIST)

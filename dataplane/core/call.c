@@ -211,16 +211,17 @@ static struct item *answer_item(
 	return item;
 }
 
-void call_send_answer(struct dp_worker *w, const struct envelope *env, struct result result,
+bool call_send_answer(struct dp_worker *w, const struct envelope *env, struct result result,
 	uint16_t content, struct span payload)
 {
 	struct item *item = answer_item(w, env->reply.operation_id, result, content, payload);
 	if (item == NULL)
-		return; // the call's deadline ends it
+		return false;
 	if (env->reply.ingress_worker == w->index)
 		call_answer(w, item);
 	else
 		cross_send(w, env->reply.ingress_worker, &item->head);
+	return true;
 }
 
 bool call_tick(struct dp_worker *w)

@@ -46,7 +46,7 @@ void call_cancel(struct dp_worker *w, uint64_t call);
 void call_abandon(struct dp_worker *w, struct item *turn);
 // An answer for a call of this worker. Consumes the item (it may wait on the turn).
 void call_answer(struct dp_worker *w, struct item *answer);
-// Sends an answer to the worker that made the call.
-void call_send_answer(struct dp_worker *w, const struct envelope *env, struct result result,
+// Sends an answer to the worker that made the call. False: memory is short, nothing was sent.
+bool call_send_answer(struct dp_worker *w, const struct envelope *env, struct result result,
 	uint16_t content, struct span payload);
 bool call_tick(struct dp_worker *w);

@@ -108,6 +108,7 @@ struct dp_worker {
 	struct wheel *timers;    // timers of the Spots at home here
 	uint64_t timers_next_ns; // none is due before
 	struct command *closing; // closes that wait for accepted work
+	struct lane_list offload_back;   // done, its answer found no memory: again at the next loop turn
 	struct lane_list offload_inline; // no pool: run at the next loop turn
 	struct cross_out *cross;         // per other worker
 	struct ring **cross_in;          // per other worker: it produces

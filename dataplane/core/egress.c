@@ -226,8 +226,11 @@ void egress_reply(
 	uint8_t refusal_body[WIRE_REFUSAL_BYTES];
 	uint8_t explain_room[EXPLAIN_JSON_MAX + 2];
 	if (env->reply.kind != REPLY_CLIENT) {
-		if (env->reply.kind == REPLY_CALL)
-			call_send_answer(w, env, reply->result, reply->content, reply->payload);
+		if (env->reply.kind == REPLY_CALL) {
+			// Without memory for it the call's deadline ends it.
+			(void)call_send_answer(
+				w, env, reply->result, reply->content, reply->payload);
+		}
 		if (frame != NULL)
 			egress_drop(egress_queue(w, frame->peer.fabric), frame);
 		return;

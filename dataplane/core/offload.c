@@ -45,18 +45,23 @@ bool offload_begin(struct dp_worker *w, uint64_t call,
 	return false;
 }
 
-static void come_back(struct dp_worker *w, struct offload_job *job)
+// A call for blocking work has no deadline: its end must not be lost for want of memory.
+static bool come_back(struct dp_worker *w, struct offload_job *job)
 {
 	struct envelope env;
 	memset(&env, 0, sizeof(env));
 	env.reply.ingress_worker = (uint8_t)w->index;
 	env.reply.operation_id = job->call;
 	size_t size = job->out_bytes < job->capacity ? job->out_bytes : job->capacity;
-	call_send_answer(w, &env, result_ok(), SPOTLANE_BYTES, span_of(out_of(job), size));
+	if (!call_send_answer(w, &env, result_ok(), SPOTLANE_BYTES, span_of(out_of(job), size))) {
+		lane_list_push(&w->offload_back, &job->head);
+		return false;
+	}
 	item_free(w->arena, &job->head);
+	return true;
 }
 
-bool offload_poll(struct dp_worker *w)
+static bool run_inline(struct dp_worker *w)
 {
 	bool any = false;
 	struct item_head *head;
@@ -64,15 +69,26 @@ bool offload_poll(struct dp_worker *w)
 		struct offload_job *job = job_of(head);
 		job->out_bytes =
 			job->work(job->room, job->argument_bytes, out_of(job), job->capacity);
-		come_back(w, job);
-		any = true;
+		any |= come_back(w, job);
 	}
+	return any;
+}
+
+bool offload_poll(struct dp_worker *w)
+{
+	bool any = false;
+	struct lane_list again = w->offload_back;
+	struct item_head *head;
+	w->offload_back.head = w->offload_back.tail = NULL;
+	while ((head = lane_list_pop(&again)) != NULL)
+		any |= come_back(w, job_of(head));
+	any |= run_inline(w);
 	if (w->dp->offload.collect == NULL)
 		return any;
 	struct offload_job *done[FABRIC_BURST_MAX];
 	uint32_t n = w->dp->offload.collect(
 		w->dp->offload.arg, w->index, done, FABRIC_BURST_MAX);
 	for (uint32_t i = 0; i < n; i++)
-		come_back(w, done[i]);
-	return any || n > 0;
+		any |= come_back(w, done[i]);
+	return any;
 }

@@ -46,7 +46,7 @@ static enum dp_status submit_lifecycle(
 		return DP_NO_MEMORY;
 	uint32_t charge = ledger_charge_of(
 		dp->config.accounting, sizeof(*c) + argument.size, argument.size);
-	if (lane_reserve(&spot->lifecycle, spot->dp->config.lifecycle, charge) != LANE_ADMITTED) {
+	if (lane_reserve(&spot->lifecycle, spot->type->lifecycle, charge) != LANE_ADMITTED) {
 		mem_free(c);
 		return DP_BUSY;
 	}

@@ -139,7 +139,7 @@ void dp_spot_view(const struct dp_spot *spot, struct dp_spot_view *out)
 		.application = lane_level(&spot->application),
 		.lifecycle = lane_level(&spot->lifecycle),
 		.application_bounds = *spot_bounds(spot),
-		.lifecycle_bounds = spot->dp->config.lifecycle,
+		.lifecycle_bounds = spot->type->lifecycle,
 		.object_generation = {spot->object_generation},
 		.authority_generation = {spot->authority_generation},
 		.turns = relaxed(&spot->turns),

@@ -70,7 +70,7 @@ struct dp_spot {
 	uint64_t object_generation;     // constant
 
 	// Line 2 and what follows it: lifecycle, and what is rarely used.
-	struct lane_word lifecycle; // any worker and control; bounds: dp_config
+	struct lane_word lifecycle; // any worker and control; bounds: the type's
 	struct lane_list lifecycle_list;
 	struct command *closing; // the close under way
 	struct dp *dp;           // constant
@@ -128,7 +128,8 @@ struct dp_type {
 	const struct spot_ops *ops;
 	uint32_t flags; // enum spotlane_type_flag
 	struct type_key key;
-	struct lane_bounds bounds;
+	struct lane_bounds bounds;    // of the application lane
+	struct lane_bounds lifecycle; // of the lifecycle lane
 	uint64_t turn_budget_ticks;
 	uint64_t turn_budget_ns;
 	uint32_t spots_max;

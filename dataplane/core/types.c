@@ -56,6 +56,7 @@ static void base_fill(struct dp *dp, struct dp_type *base, const struct spot_ops
 	base->flags = flags;
 	base->key = type_key_of(name);
 	base->bounds = narrowed(dp->config.application, limits);
+	base->lifecycle = dp->config.lifecycle;
 	base->turn_budget_ns = (uint64_t)budget_us * 1000;
 	base->turn_budget_ticks =
 		(uint64_t)((__uint128_t)base->turn_budget_ns * dp->config.clock->ticks_hz / 1000000000u);
@@ -109,6 +110,36 @@ enum dp_status dp_register_module(struct dp *dp, const struct spotlane_module *m
 	if (status == DP_DONE)
 		status = register_entry_types(dp, module->entry_types, &type_config_json, out_why);
 	return status;
+}
+
+static struct lane_bounds overridden(struct lane_bounds bounds, struct lane_bounds by)
+{
+	if (by.count_max > 0)
+		bounds.count_max = by.count_max;
+	if (by.bytes_max > 0)
+		bounds.bytes_max = by.bytes_max;
+	return bounds;
+}
+
+bool dp_type_limit(
+	struct dp *dp, const char *name, const struct dp_type_limits *limits, const char **out_why)
+{
+	for (uint32_t i = 0; i < dp->type_count && !dp->started; i++) {
+		struct dp_type *type = dp->types[i];
+		if (strcmp(type->name, name) != 0)
+			continue;
+		struct lane_bounds application = overridden(type->bounds, limits->application);
+		struct lane_bounds lifecycle = overridden(type->lifecycle, limits->lifecycle);
+		*out_why = "a lane needs both bounds, within 2^22 items and 2^40 bytes";
+		if (!lane_bounds_valid(application) || !lane_bounds_valid(lifecycle))
+			return false;
+		*out_why = NULL;
+		type->bounds = application;
+		type->lifecycle = lifecycle;
+		return true;
+	}
+	*out_why = dp->started ? "the node runs already" : "no module has this Spot type";
+	return false;
 }
 
 const struct dp_type *dp_type_by_key(const struct dp *dp, struct type_key key)

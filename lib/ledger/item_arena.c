@@ -13,6 +13,8 @@ struct item_arena {
 	uint64_t held_bytes;       // owner
 	uint64_t held_items;       // owner
 	uint32_t index;            // constant
+	bool fail_sticky;          // tests
+	uint64_t fail_left;        // tests; 0 = off
 	// Written by givers (release) and the owner (acquire), on its own line.
 	CACHE_ALIGNED _Atomic(struct item_head *) returned;
 };
@@ -45,12 +47,31 @@ void item_arena_destroy(struct item_arena *arena)
 	mem_free(arena);
 }
 
+void item_arena_fail_nth(struct item_arena *arena, uint64_t nth, bool sticky)
+{
+	arena->fail_left = nth;
+	arena->fail_sticky = sticky;
+}
+
+static bool must_fail(struct item_arena *arena)
+{
+	if (arena->fail_left > 1) {
+		arena->fail_left--;
+		return false;
+	}
+	if (!arena->fail_sticky)
+		arena->fail_left = 0;
+	return true;
+}
+
 struct item_head *item_alloc(struct item_arena *arena, size_t bytes)
 {
 	struct item_head *item;
 
 	CHECK(bytes >= sizeof(*item));
 	if (UNLIKELY(bytes > LEDGER_ITEM_BYTES_MAX))
+		return NULL;
+	if (UNLIKELY(arena->fail_left != 0) && must_fail(arena))
 		return NULL;
 	const uint32_t block_bytes = ledger_size_class(bytes);
 	item = item_memory_take(&arena->memory, bytes, block_bytes);

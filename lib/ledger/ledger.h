@@ -47,6 +47,9 @@ static inline uint32_t ledger_charge_of(
 // ---- item memory: one arena per worker, owner thread only unless stated ----
 struct item_arena;
 MUST_USE struct item_arena *item_arena_create(uint32_t index);
+// Tests: the nth item_alloc from now finds no memory (1 = the next); sticky: and every later one. 0 ends
+// it. Owner thread.
+void item_arena_fail_nth(struct item_arena *arena, uint64_t nth, bool sticky);
 void item_arena_destroy(struct item_arena *arena); // accepts NULL; every item must be back
 // NULL when memory is short or bytes > LEDGER_ITEM_BYTES_MAX. bytes >= sizeof(struct item_head);
 // the head is set (next NULL), the rest is not cleared.

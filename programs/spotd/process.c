@@ -160,6 +160,20 @@ static bool type_configs(const struct config_module *config, const struct spotla
 	return matched == config->type_count;
 }
 
+// Bounds that the file gives single types, over what module and node say (L1).
+static bool limit_types(struct process *p, const struct config_module *module, const char **out_why)
+{
+	for (uint32_t i = 0; i < module->type_count; i++) {
+		const struct config_type *t = &module->types[i];
+		struct dp_type_limits limits = {
+			.application = {t->application_lane.bytes, t->application_lane.count},
+			.lifecycle = {t->lifecycle_lane.bytes, t->lifecycle_lane.count}};
+		if (!dp_type_limit(p->dp, t->name, &limits, out_why))
+			return false;
+	}
+	return true;
+}
+
 static enum spotd_exit load_modules(struct process *p)
 {
 	for (uint32_t i = 0; i < p->config->module_count; i++) {
@@ -177,7 +191,8 @@ static enum spotd_exit load_modules(struct process *p)
 				m->path, i);
 			return SPOTD_EXIT_CONFIG;
 		}
-		if (dp_register_module(p->dp, module, configs, &refused) != DP_DONE) {
+		if (dp_register_module(p->dp, module, configs, &refused) != DP_DONE ||
+			!limit_types(p, m, &refused)) {
 			log_line(LOG_LEVEL_ERROR, "module %s: %s", m->path, refused);
 			return SPOTD_EXIT_CONFIG;
 		}

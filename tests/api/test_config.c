@@ -132,6 +132,11 @@ static const struct {
 		"f.yaml:3:3: fabrics[0].lisen: unknown key; did you mean \"listen\"?"},
 	{"control: {roles: [{uid: 1, rolle: read}]}\n",
 		"f.yaml:1:28: control.roles[0].rolle: unknown key; did you mean \"role\"?"},
+	{"modules: [{path: /a, types: {t: {lifecycle_lan: {}}}}]\n",
+		"f.yaml:1:34: modules[0].types.t.lifecycle_lan: unknown key; did you mean "
+		"\"lifecycle_lane\"?"},
+	{"modules: [{path: /a, types: {t: {application_lane: {size: 1}}}}]\n",
+		"f.yaml:1:53: modules[0].types.t.application_lane.size: unknown key; valid here: count, bytes"},
 	{"modules: [{path: /a, types: {t: {cfg: {}}}}]\n",
 		"f.yaml:1:34: modules[0].types.t.cfg: unknown key; did you mean \"config\"?"},
 	{"hugepages: yes\n", "f.yaml:1:1: hugepages: unknown key; did you mean \"eal.hugepages\"?"},
@@ -304,7 +309,8 @@ static void FC106__dump_is_a_fixed_point_and_names_what_is_in_force(void **state
 		"node: {id: 'quote \" and \\ back'}\nworkers: {cores: [5]}\n"
 		"fabrics: [{kind: dpdk, vdev: 'net_null0,a=b', addresses: [1.2.3.4/8]}]\n"
 		"lease: {ttl: 20001ms}\nlimits: {message: 1025B, spots: 9}\ncontrol: {mode: 0o640}\n"
-		"modules: [{path: /x.so, types: {a: {config: {z: '1', y: 1}}, b: }}]\n"};
+		"modules: [{path: /x.so, types: {a: {config: {z: '1', y: 1}}, b: ,\n"
+		"  c: {application_lane: {count: 7}, lifecycle_lane: {count: 9, bytes: 1MiB}}}}]\n"};
 	static struct config again;
 	(void)state;
 	for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
@@ -324,6 +330,31 @@ static void FC106__dump_is_a_fixed_point_and_names_what_is_in_force(void **state
 		mem_free(second);
 		config_fini(&config);
 		config_fini(&again);
+	}
+}
+
+static void L1__a_type_may_have_bounds_of_its_own(void **state)
+{
+	static const char *const wrong[][2] = {{"{count: 0}", "out of range"}, {"{bytes: 4095B}", "out of range"},
+		{"{count: x}", "not a whole number"}, {"{bytes: {}}", "a number is needed"},
+		{"7", "a map is needed"}};
+	char text[256];
+	(void)state;
+	take(MINIMAL "modules: [{path: /x.so, types: {a: {application_lane: {count: 7, bytes: 64KiB},\n"
+		     "  lifecycle_lane: {bytes: 8KiB}}}}]\n");
+	const struct config_type *t = &config.modules[0].types[0];
+	assert_int_equal(t->application_lane.count, 7);
+	assert_int_equal(t->application_lane.bytes, 65536);
+	assert_int_equal(t->lifecycle_lane.count, 0); // as the node says
+	assert_int_equal(t->lifecycle_lane.bytes, 8192);
+	assert_string_equal(t->json, "{}");
+	config_fini(&config);
+	for (size_t i = 0; i < ARRAY_COUNT(wrong); i++) {
+		snprintf(text, sizeof text, MINIMAL "modules: [{path: /x.so, types: {a: {lifecycle_lane: %s}}}]\n",
+			wrong[i][0]);
+		assert_int_not_equal(config_parse_buffer("f.yaml", text, strlen(text), &config, &report),
+			CONFIG_ACCEPTED);
+		assert_non_null(strstr(report.error, wrong[i][1]));
 	}
 }
 
@@ -430,6 +461,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(x__defaults_are_those_of_the_rules),
 		cmocka_unit_test(x__every_kind_of_value_arrives),
+		cmocka_unit_test(L1__a_type_may_have_bounds_of_its_own),
 		cmocka_unit_test(FC116__unknown_key_is_refused_with_place_and_nearest),
 		cmocka_unit_test(x__bad_value_is_refused_with_place_and_reason),
 		cmocka_unit_test(G4__metrics_listen_on_loopback_or_beyond_it_when_told),

@@ -77,6 +77,13 @@ void dp_destroy(struct dp *dp); // after every worker ended
 struct spotlane_module;
 MUST_USE enum dp_status dp_register_module(struct dp *dp, const struct spotlane_module *module,
 	const char *const *type_config_json, const char **out_why);
+// Bounds of the Spots of one type in place of the module's and the node's (L1); a 0 leaves that bound as
+// it is. Before start. False: no such type, or bounds that a lane cannot have: *out_why.
+struct dp_type_limits {
+	struct lane_bounds application, lifecycle;
+};
+MUST_USE bool dp_type_limit(
+	struct dp *dp, const char *name, const struct dp_type_limits *limits, const char **out_why);
 const struct dp_type *dp_type_by_key(const struct dp *dp, struct type_key key);
 const struct dp_type *dp_type_by_name(const struct dp *dp, const char *name);
 const char *dp_type_name(const struct dp_type *type);
