@@ -28,6 +28,7 @@
 extern char **environ;
 
 enum { START_MS = 15000, DRAIN_MS = 2000, NS_PER_MS = 1000000, BUILD_WINDOW = 1024 };
+enum { OPEN_IN_FLIGHT_MAX = 1024, OPEN_PERCENT = 80 };
 
 struct memif_run {
 	const struct bench_options *options;
@@ -49,7 +50,8 @@ struct measured {
 	int port;
 	struct stats rate; // a second
 	struct stats p50_ns, p99_ns;
-	struct histogram latency_ns; // of one stretch
+	struct stats open_p50_ns, open_p99_ns, open_p999_ns; // at a fixed rate
+	struct histogram latency_ticks;                      // of one stretch
 };
 
 static void pause_ms(long ms)
@@ -159,27 +161,39 @@ static uint64_t operation_of(const struct link_frame *frame)
 	return operation & (LOAD_OUTSTANDING_MAX - 1);
 }
 
-// Sends up to n requests and takes what came back.
-static void turn(struct memif_run *r, struct measured *m, uint32_t n)
+// Sends up to n requests, the first stamped `stamp` and each other `step` ticks later; how many.
+static uint32_t send_requests(struct measured *m, uint32_t n, double stamp, double step)
 {
 	struct link_frame frames[LINK_BURST];
-	uint64_t now = clock_ticks(r->clock);
 	n = link_alloc(frames, n < LINK_BURST ? n : LINK_BURST);
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < n; i++, stamp += step) {
 		load_request(m->load, frames[i].payload);
 		frames[i].bytes = LOAD_FRAME_BYTES;
-		sent_at[m->load->operation & (LOAD_OUTSTANDING_MAX - 1)] = now;
+		sent_at[m->load->operation & (LOAD_OUTSTANDING_MAX - 1)] = (uint64_t)stamp;
 	}
 	if (n > 0)
 		link_send(m->port, frames, n);
+	return n;
+}
+
+static void take_answers(struct memif_run *r, struct measured *m)
+{
+	struct link_frame frames[LINK_BURST];
 	uint32_t got = link_receive(m->port, frames, LINK_BURST);
-	now = clock_ticks(r->clock);
+	uint64_t now = clock_ticks(r->clock);
 	for (uint32_t i = 0; i < got; i++) {
 		uint64_t operation = operation_of(&frames[i]);
 		if (m->judge(m->load, frames[i].payload, frames[i].bytes))
-			histogram_record(&m->latency_ns, now - sent_at[operation]);
+			histogram_record(&m->latency_ticks, now - sent_at[operation]);
 	}
 	link_free(frames, got);
+}
+
+// One step of a closed loop.
+static void turn(struct memif_run *r, struct measured *m, uint32_t n)
+{
+	send_requests(m, n, (double)clock_ticks(r->clock), 0);
+	take_answers(r, m);
 }
 
 static void drain(struct memif_run *r, struct measured *m)
@@ -191,7 +205,7 @@ static void drain(struct memif_run *r, struct measured *m)
 
 static void measure(struct memif_run *r, struct measured *m)
 {
-	histogram_init(&m->latency_ns); // ticks until the end of the stretch
+	histogram_init(&m->latency_ticks);
 	uint64_t start = clock_boot_ns(r->clock), before = m->load->counts.answered;
 	uint64_t end = start + r->options->seconds * 1000ull * NS_PER_MS, now = start;
 	while (now < end) {
@@ -206,9 +220,35 @@ static void measure(struct memif_run *r, struct measured *m)
 	stats_add(&m->rate,
 		(double)(m->load->counts.answered - before) * 1e9 / (double)(now - start));
 	double tick_ns = 1e9 / (double)r->clock->ticks_hz;
-	stats_add(&m->p50_ns, (double)histogram_at(&m->latency_ns, 50000) * tick_ns);
-	stats_add(&m->p99_ns, (double)histogram_at(&m->latency_ns, 99000) * tick_ns);
+	stats_add(&m->p50_ns, (double)histogram_at(&m->latency_ticks, 50000) * tick_ns);
+	stats_add(&m->p99_ns, (double)histogram_at(&m->latency_ticks, 99000) * tick_ns);
 	drain(r, m);
+}
+
+// A stretch at a fixed rate. A request's latency counts from when it was due, whether or not it
+// could be sent then: a router that stands still for a while is charged for all that was due
+// meanwhile. At most OPEN_IN_FLIGHT_MAX are sent and unanswered, so that no ring overflows.
+static void measure_open(struct memif_run *r, struct measured *m, double rate)
+{
+	const double step = (double)r->clock->ticks_hz / rate;
+	uint64_t start = clock_ticks(r->clock);
+	uint64_t end = start + r->options->seconds * r->clock->ticks_hz;
+	double due = (double)start;
+	histogram_init(&m->latency_ticks);
+	for (uint64_t now = start; now < end; now = clock_ticks(r->clock)) {
+		uint64_t open = load_in_flight(m->load);
+		double late = (double)now - due;
+		uint32_t n = late < 0 ? 0 : (uint32_t)(late / step) + 1;
+		uint32_t room =
+			open < OPEN_IN_FLIGHT_MAX ? (uint32_t)(OPEN_IN_FLIGHT_MAX - open) : 0;
+		due += step * send_requests(m, n < room ? n : room, due, step);
+		take_answers(r, m);
+	}
+	drain(r, m);
+	double tick_ns = 1e9 / (double)r->clock->ticks_hz;
+	stats_add(&m->open_p50_ns, (double)histogram_at(&m->latency_ticks, 50000) * tick_ns);
+	stats_add(&m->open_p99_ns, (double)histogram_at(&m->latency_ticks, 99000) * tick_ns);
+	stats_add(&m->open_p999_ns, (double)histogram_at(&m->latency_ticks, 99900) * tick_ns);
 }
 
 // ---- preparation ----
@@ -331,6 +371,29 @@ static bool measure_all(struct memif_run *r, struct stages *s)
 	return true;
 }
 
+// Router and swap-only at the same rate: a share of what the router answered without loss.
+static bool measure_all_open(struct memif_run *r, struct stages *s)
+{
+	double rate = stats_median(&s->router.rate) * OPEN_PERCENT / 100;
+	for (uint32_t rep = 0; r->options->open && rep < r->options->repetitions; rep++) {
+		if (!set_mode(r, ROUTER_SWAP))
+			return false;
+		measure_open(r, &s->swap, rate);
+		if (!set_mode(r, ROUTER_ROUTE))
+			return false;
+		measure_open(r, &s->router, rate);
+	}
+	return true;
+}
+
+static void print_open(const char *what, const struct measured *m)
+{
+	printf("  %-10s at a fixed rate, from the time due: p50 %.1f us  p99 %.1f us  p99.9 %.1f "
+	       "us\n",
+		what, stats_median(&m->open_p50_ns) / 1e3, stats_median(&m->open_p99_ns) / 1e3,
+		stats_median(&m->open_p999_ns) / 1e3);
+}
+
 static void print_stage(const char *what, const struct measured *m, const char *unit)
 {
 	printf("  %-10s %7.2f M %s a second (%.2f .. %.2f), round trip p50 %.1f us p99 %.1f us\n",
@@ -361,6 +424,10 @@ static void report(const struct memif_run *r, const struct stages *s, double han
 	if (o->testpmd)
 		printf("  swap only / testpmd %.2f\n",
 			stats_median(&s->swap.rate) / stats_median(&s->testpmd.rate));
+	if (o->open) {
+		print_open("router", &s->router);
+		print_open("swap only", &s->swap);
+	}
 	printf("  hand-off of a cache line between the two CPUs %.0f ns one way; stolen CPU time "
 	       "%.1f %%\n",
 		handoff, steal_percent());
@@ -382,6 +449,12 @@ static void report_json(const struct memif_run *r, const struct stages *s, doubl
 	bench_json_samples(&j, "trip_p99", "ns", &s->router.p99_ns);
 	bench_json_samples(&j, "swap_trip_p50", "ns", &s->swap.p50_ns);
 	bench_json_samples(&j, "swap_trip_p99", "ns", &s->swap.p99_ns);
+	bench_json_samples(&j, "open_p50", "ns", &s->router.open_p50_ns);
+	bench_json_samples(&j, "open_p99", "ns", &s->router.open_p99_ns);
+	bench_json_samples(&j, "open_p999", "ns", &s->router.open_p999_ns);
+	bench_json_samples(&j, "swap_open_p50", "ns", &s->swap.open_p50_ns);
+	bench_json_samples(&j, "swap_open_p99", "ns", &s->swap.open_p99_ns);
+	bench_json_samples(&j, "swap_open_p999", "ns", &s->swap.open_p999_ns);
 	bench_json_value(&j, "handoff", "ns", handoff);
 	bench_json_value(&j, "sent", "messages", (double)r->load.counts.sent);
 	bench_json_value(&j, "right", "messages", (double)r->load.counts.answered);
@@ -424,7 +497,8 @@ static void remove_paths(const struct memif_run *r)
 static int run_stages(struct memif_run *r, double handoff)
 {
 	static struct stages stages;
-	bool done = make_stages(r, &stages) && measure_all(r, &stages);
+	bool done =
+		make_stages(r, &stages) && measure_all(r, &stages) && measure_all_open(r, &stages);
 	report(r, &stages, handoff);
 	report_json(r, &stages, handoff);
 	load_fini(&stages.swap_load);

@@ -12,6 +12,7 @@
 #include "json.h"
 #include "load.h"
 #include "mill.h"
+#include "planted.h"
 #include "publish/publish.h"
 #include "scenario.h"
 #include "stats.h"
@@ -27,6 +28,7 @@ struct memory_run {
 	struct load beside; // the yardstick's
 	struct yardstick *yardstick;
 	struct bench_node node;
+	struct planted planted;
 };
 
 // One repetition's rounds, ns a message; then the medians of all repetitions.
@@ -123,6 +125,16 @@ __attribute__((noipa)) static void work_off_router(struct memory_run *r)
 	}
 }
 
+// The same, slower on purpose.
+static void work_off_planted(struct memory_run *r)
+{
+	while (mill_left(r->mill) > 0) {
+		dp_worker_turn(r->node.dp, 0);
+		publish_quiescent();
+		planted_after_turn(&r->planted, r->node.dp);
+	}
+}
+
 __attribute__((noipa)) static void work_off_yardstick(struct memory_run *r)
 {
 	while (mill_left(r->mill) > 0)
@@ -139,7 +151,10 @@ static double time_router(struct memory_run *r)
 {
 	write_requests(r, &r->load);
 	uint64_t start = clock_ticks(r->node.clock);
-	work_off_router(r);
+	if (r->options->plant_delay_ns > 0)
+		work_off_planted(r);
+	else
+		work_off_router(r);
 	uint64_t ticks = clock_ticks(r->node.clock) - start;
 	if (!run_until_answers(r, MILL_FRAMES) || take_answers(r, &r->load) != MILL_FRAMES)
 		return -1;
@@ -252,6 +267,8 @@ static int run_open(struct memory_run *r)
 		bench_node_step(&r->node);
 	}
 	size_t before = allocated_bytes();
+	r->planted = (struct planted){
+		.clock = r->node.clock, .delay_ns = r->options->plant_delay_ns};
 	bool right = say_hello(r) && build_spots(r);
 	double spot_bytes = (double)(allocated_bytes() - before) / r->options->spots;
 	right = right &&

@@ -13,6 +13,7 @@
 #include "fabric/dpdk.h"
 #include "link.h"
 #include "net/net.h"
+#include "planted.h"
 #include "publish/publish.h"
 #include "worker/worker.h"
 
@@ -23,6 +24,7 @@ struct router {
 	struct net_port *net;
 	struct fabric_queue *queue;
 	_Atomic int wanted, in_force;
+	struct planted planted;
 };
 
 static void pin_to(int cpu)
@@ -37,16 +39,22 @@ static void *work(void *arg)
 {
 	struct router *r = arg;
 	struct fabric_why why;
-	int mode;
+	int mode, before = ROUTER_STILL;
+	const bool planting = r->options->plant_delay_ns > 0 || r->options->plant_stall_ms > 0;
 	pin_to(r->options->router_cpu);
 	if (!fabric_dpdk_thread_begin(&why))
 		return NULL;
 	publish_reader_enter();
 	while ((mode = atomic_load_explicit(&r->wanted, memory_order_acquire)) != ROUTER_QUIT) {
 		atomic_store_explicit(&r->in_force, mode, memory_order_release);
+		if (planting && mode == ROUTER_ROUTE && before != ROUTER_ROUTE)
+			planted_begin(&r->planted);
+		before = mode;
 		if (mode == ROUTER_ROUTE) {
 			dp_worker_turn(r->node.dp, 0);
 			publish_quiescent();
+			if (UNLIKELY(planting))
+				planted_after_turn(&r->planted, r->node.dp);
 		} else if (mode == ROUTER_SWAP) {
 			fabric_base(r->queue)->ops->swap(r->queue, FABRIC_BURST_MAX);
 			publish_quiescent();
@@ -84,7 +92,8 @@ static bool open_port(struct router *r, const char *socket_path)
 	port.identity.mac[0] = 2;
 	port.identity.mac[5] = 1;
 	port.rx_ring = port.tx_ring = 2048;
-	if (!fabric_dpdk_start(&config, &eal, &why) || !fabric_dpdk_port_open(&port, &r->port, &why)) {
+	if (!fabric_dpdk_start(&config, &eal, &why) ||
+		!fabric_dpdk_port_open(&port, &r->port, &why)) {
 		fprintf(stderr, "spotbench: router: %s\n", why.text);
 		return false;
 	}
@@ -132,6 +141,9 @@ int router_run(const struct bench_options *options, const char *socket_path, int
 	if (!open_port(&r, socket_path) ||
 		!bench_node_open(&r.node, options->spots, options->counter_module, r.queue))
 		return BENCH_ENVIRONMENT;
+	r.planted = (struct planted){.clock = r.node.clock,
+		.delay_ns = options->plant_delay_ns,
+		.stall_ms = options->plant_stall_ms};
 	if (pthread_create(&thread, NULL, work, &r) != 0)
 		return BENCH_ENVIRONMENT;
 	pin_to(options->generator_cpu);

@@ -17,6 +17,8 @@ struct bench_options {
 	int router_cpu, generator_cpu;
 	bool hugepages;
 	bool testpmd; // also measure dpdk-testpmd in the same run
+	bool open;    // also measure latency at a fixed rate (memif)
+	uint32_t plant_delay_ns, plant_stall_ms; // planted.h
 	const char *counter_module;
 	FILE *json; // NULL = none
 };

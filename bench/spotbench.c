@@ -32,6 +32,10 @@ static const char usage[] =
 	"  --cpus G,R       CPU of generator and router (default 0,1)\n"
 	"  --no-huge        without hugepages\n"
 	"  --testpmd        measure dpdk-testpmd macswap in the same run (memif)\n"
+	"  --open           latency at 80 % of the router's rate, from the intended send time "
+	"(memif)\n"
+	"  --plant-delay-ns N, --plant-stall-ms N\n"
+	"                   make the router slower on purpose: each message, or once a stretch\n"
 	"  --module PATH    counter.so\n"
 	"  --json FILE      append one JSON object\n";
 
@@ -42,8 +46,11 @@ static bool parse(int argc, char **argv, struct bench_options *o)
 		{"rounds", required_argument, NULL, 'o'}, {"seconds", required_argument, NULL, 't'},
 		{"window", required_argument, NULL, 'w'}, {"seed", required_argument, NULL, 'd'},
 		{"cpus", required_argument, NULL, 'c'}, {"no-huge", no_argument, NULL, 'n'},
-		{"testpmd", no_argument, NULL, 'p'}, {"module", required_argument, NULL, 'm'},
-		{"json", required_argument, NULL, 'j'}, {NULL, 0, NULL, 0}};
+		{"testpmd", no_argument, NULL, 'p'}, {"open", no_argument, NULL, 'l'},
+		{"plant-delay-ns", required_argument, NULL, 'D'},
+		{"plant-stall-ms", required_argument, NULL, 'S'},
+		{"module", required_argument, NULL, 'm'}, {"json", required_argument, NULL, 'j'},
+		{NULL, 0, NULL, 0}};
 	int option;
 	while ((option = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		unsigned long number = optarg != NULL ? strtoul(optarg, NULL, 10) : 0;
@@ -75,6 +82,15 @@ static bool parse(int argc, char **argv, struct bench_options *o)
 			break;
 		case 'p':
 			o->testpmd = true;
+			break;
+		case 'l':
+			o->open = true;
+			break;
+		case 'D':
+			o->plant_delay_ns = (uint32_t)number;
+			break;
+		case 'S':
+			o->plant_stall_ms = (uint32_t)number;
 			break;
 		case 'm':
 			o->counter_module = optarg;

@@ -59,6 +59,8 @@ def router(program, spots_list, testpmd):
                     [program, "run", "memory", "--spots", str(spots), "--json", "{json}"], 600)
     for spots in spots_list:
         argv = [program, "run", "memif", "--spots", str(spots), "--json", "{json}"]
+        if spots == spots_list[0]:
+            argv.append("--open")
         if testpmd and spots == spots_list[0]:
             argv.append("--testpmd")
         yield Entry("memif", f"over memif, {spots:,} Spots", argv, 600)

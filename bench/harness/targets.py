@@ -19,6 +19,7 @@ TARGETS = [
     ("idle-spot", "bytes per idle Spot, 10 M Spots", ("memory-10M", "idle_spot"), None, "<=", 512),
     ("trip-p50", "round trip of swap-only, one in flight, p50", ("memif-1k-window1", "trip_p50"), ("memif-1k-window1", "swap_trip_p50"), "<=", 1.2),
     ("trip-p99", "round trip of swap-only, one in flight, p99", ("memif-1k-window1", "trip_p99"), ("memif-1k-window1", "swap_trip_p99"), "<=", 1.5),
+    ("open-p999", "p99.9 of swap-only at the same fixed rate, 1 k Spots", (ROUTER_1K, "open_p999"), (ROUTER_1K, "swap_open_p999"), "<=", 3),
     ("beside-nats", "messages a second beside NATS, one to one", (ROUTER_1K, "router"), ("nats-server", "rate"), ">=", 4),
     ("beside-zeromq", "messages a second beside ZeroMQ DEALER-ROUTER, tcp", (ROUTER_1K, "router"), ("zeromq-tcp", "rate"), ">=", 4),
     ("beside-redis", "messages a second beside Redis streams, pipelined", (ROUTER_1K, "router"), ("redis-streams", "rate"), ">=", 12),
