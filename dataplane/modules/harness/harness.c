@@ -34,6 +34,13 @@ struct offload {
 	size_t capacity;
 };
 
+struct harness_timer {
+	char name[SPOTLANE_TIMER_NAME_MAX + 1]; // empty: free
+	struct spotlane_timer timer;
+	uint64_t due_ns;
+	uint64_t generation;
+};
+
 struct spotlane_harness_spot {
 	struct spotlane_harness *harness;
 	enum kind kind;
@@ -54,6 +61,7 @@ struct spotlane_harness_spot {
 	struct spotlane_harness_sent sent;
 	struct buffer sent_id, sent_payload;
 	unsigned close_asked;
+	struct harness_timer timers[SPOTLANE_TIMERS_MAX];
 };
 
 PRINTF_LIKE(1, 2)
@@ -196,6 +204,54 @@ static int host_close_self(spotlane_instance_turn turn)
 	return 0;
 }
 
+// ---- timers ----
+
+static struct harness_timer *timer_find(
+	const struct spotlane_harness_spot *s, const char *name, size_t name_bytes)
+{
+	for (size_t i = 0; i < SPOTLANE_TIMERS_MAX; i++)
+		if (strlen(s->timers[i].name) == name_bytes &&
+			memcmp(s->timers[i].name, name, name_bytes) == 0)
+			return (struct harness_timer *)(uintptr_t)&s->timers[i];
+	return NULL;
+}
+
+static int hears_ticks(const struct spotlane_harness_spot *s);
+
+static int host_timer_set(
+	spotlane_turn turn, struct spotlane_bytes name, const struct spotlane_timer *timer)
+{
+	struct spotlane_harness_spot *s = spot_of(turn.value, "timer_set");
+	struct harness_timer *t;
+
+	if (!hears_ticks(s) || name.size == 0 || name.size > SPOTLANE_TIMER_NAME_MAX ||
+		memchr(name.data, 0, name.size) != NULL || // the harness's own limit
+		(timer->period_us != 0 && timer->period_us < 1000))
+		return -1;
+	t = timer_find(s, name.data, name.size);
+	if (t == NULL)
+		t = timer_find(s, "", 0);
+	if (t == NULL)
+		return -1;
+	memcpy(t->name, name.data, name.size);
+	t->name[name.size] = '\0';
+	t->timer = *timer;
+	t->generation++;
+	t->due_ns = s->harness->now_ns + timer->first_us * 1000;
+	return 0;
+}
+
+static int host_timer_cancel(spotlane_turn turn, struct spotlane_bytes name)
+{
+	struct spotlane_harness_spot *s = spot_of(turn.value, "timer_cancel");
+	struct harness_timer *t = name.size == 0 ? NULL : timer_find(s, name.data, name.size);
+
+	if (t == NULL)
+		return 0;
+	t->name[0] = '\0';
+	return 1;
+}
+
 static const struct spotlane_host host_table = {
 	.abi = SPOTLANE_MODULE_ABI,
 	.size = sizeof(struct spotlane_host),
@@ -206,6 +262,8 @@ static const struct spotlane_host host_table = {
 	.offload = host_offload,
 	.now_ns = host_now_ns,
 	.close_self = host_close_self,
+	.timer_set = host_timer_set,
+	.timer_cancel = host_timer_cancel,
 };
 
 // ---- opening ----
@@ -420,6 +478,34 @@ static int call_answered(
 	broken("the handler waited but its type has no answered callback");
 }
 
+static int hears_ticks(const struct spotlane_harness_spot *s)
+{
+	switch (s->kind) {
+	case KIND_ENTRY:
+		return s->type.entry->ticked != NULL;
+	case KIND_USER:
+		return s->type.user->ticked != NULL;
+	case KIND_INSTANCE:
+		return s->type.instance->ticked != NULL;
+	}
+	return 0;
+}
+
+static int call_ticked(struct spotlane_harness_spot *s, const struct spotlane_tick *tick)
+{
+	uint64_t turn = (uintptr_t)s;
+
+	switch (s->kind) {
+	case KIND_ENTRY:
+		return (int)s->type.entry->ticked(s->self, (spotlane_entry_turn){turn}, tick);
+	case KIND_USER:
+		return (int)s->type.user->ticked(s->self, (spotlane_user_turn){turn}, tick);
+	case KIND_INSTANCE:
+		return (int)s->type.instance->ticked(s->self, (spotlane_instance_turn){turn}, tick);
+	}
+	broken("a Spot without a kind");
+}
+
 // Judges how the handler left its turn. The three enums share their numbers.
 static struct spotlane_harness_reply leave(struct spotlane_harness_spot *s, int outcome)
 {
@@ -441,12 +527,8 @@ static struct spotlane_harness_reply leave(struct spotlane_harness_spot *s, int 
 	return s->reply;
 }
 
-static struct spotlane_harness_reply run_turn(struct spotlane_harness_spot *s, bool wants_reply,
-	uint16_t type, uint16_t content, struct spotlane_bytes payload)
+static void turn_begin(struct spotlane_harness_spot *s, bool wants_reply)
 {
-	struct spotlane_message m = {
-		.type = type, .content = content, .wants_reply = wants_reply, .payload = payload};
-
 	if (s->turn != TURN_NONE)
 		broken("a message while a handler waits");
 	s->turn = TURN_RUNNING;
@@ -454,6 +536,15 @@ static struct spotlane_harness_reply run_turn(struct spotlane_harness_spot *s, b
 	s->answered = false;
 	s->started = 0;
 	s->reply = (struct spotlane_harness_reply){0};
+}
+
+static struct spotlane_harness_reply run_turn(struct spotlane_harness_spot *s, bool wants_reply,
+	uint16_t type, uint16_t content, struct spotlane_bytes payload)
+{
+	struct spotlane_message m = {
+		.type = type, .content = content, .wants_reply = wants_reply, .payload = payload};
+
+	turn_begin(s, wants_reply);
 	return leave(s, call_message(s, &m));
 }
 
@@ -515,4 +606,33 @@ struct spotlane_harness_sent spotlane_harness_last_sent(const struct spotlane_ha
 unsigned spotlane_harness_close_asked(const struct spotlane_harness_spot *s)
 {
 	return s->close_asked;
+}
+
+uint64_t spotlane_harness_timer_due(const struct spotlane_harness_spot *s, const char *name)
+{
+	const struct harness_timer *t = timer_find(s, name, strlen(name));
+
+	return t == NULL ? 0 : t->due_ns;
+}
+
+void spotlane_harness_tick(struct spotlane_harness_spot *s, const char *name)
+{
+	struct harness_timer *t = timer_find(s, name, strlen(name));
+	char shown[SPOTLANE_TIMER_NAME_MAX + 1];
+	struct spotlane_tick tick;
+
+	if (t == NULL || name[0] == '\0')
+		broken("no timer \"%s\" is set", name);
+	if (t->due_ns > s->harness->now_ns)
+		s->harness->now_ns = t->due_ns;
+	memcpy(shown, t->name, sizeof(shown));
+	tick = (struct spotlane_tick){.name = {shown, strlen(shown)},
+		.due_ns = t->due_ns,
+		.generation = t->generation};
+	if (t->timer.period_us == 0)
+		t->name[0] = '\0';
+	else
+		t->due_ns += t->timer.period_us * 1000;
+	turn_begin(s, false);
+	leave(s, call_ticked(s, &tick));
 }

@@ -70,6 +70,12 @@ struct spotlane_harness_sent {
 	struct spotlane_bytes payload;
 };
 struct spotlane_harness_sent spotlane_harness_last_sent(const struct spotlane_harness_spot *s);
+// When the timer of that name is due next, on the harness's clock; 0 = there is none.
+uint64_t spotlane_harness_timer_due(const struct spotlane_harness_spot *s, const char *name);
+// Moves the clock to when the timer is due, if that is still to come, and runs the tick's turn. Aborts
+// without such a timer.
+void spotlane_harness_tick(struct spotlane_harness_spot *s, const char *name);
+
 // Times that close_self was asked for.
 unsigned spotlane_harness_close_asked(const struct spotlane_harness_spot *s);
 
