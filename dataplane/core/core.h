@@ -83,6 +83,7 @@ struct dp_worker {
 	uint64_t now_ticks; // tick reading of this loop turn
 	uint64_t tick_ns_q32; // nanoseconds a tick, 32 fraction bits
 	uint64_t turn_serial;
+	uint64_t turn_ticks; // of all turns; counters.turn_ns_total follows once a loop turn
 	uint64_t last_ticks;  // last tick reading: start of the turn that runs
 	uint64_t turn_now_ns; // boot time of that reading
 	uint64_t pass_ticks;  // a scheduler pass ends after this
@@ -95,6 +96,8 @@ struct dp_worker {
 	uint64_t pressure_next_ns;
 	bool pressure; // P4
 	bool cross_dirty;
+	bool sole; // the only worker: nobody else changes the application words of Spots
+	uint32_t in_place; // turns on frames of this burst, not in the counters yet
 	struct worker_queue *queues[DP_QUEUES_MAX];
 
 	struct turn turn;
@@ -190,7 +193,14 @@ static inline bool lease_valid_ticks(const struct dp_worker *w, uint64_t now_tic
 	return now_ticks < atomic_load_explicit(&w->dp->lease.deadline_ticks, memory_order_acquire);
 }
 
-struct dp *dp_by_number(uint16_t number);
+enum { DP_NODES_MAX = 256 };
+extern _Atomic(struct dp *) dp_registry[DP_NODES_MAX]; // dp.c
+static inline struct dp *dp_by_number(uint16_t number)
+{
+	return number < DP_NODES_MAX
+		? atomic_load_explicit(&dp_registry[number], memory_order_acquire)
+		: NULL;
+}
 
 // After work was put where worker `to` will find it. A sleep that begins at the same moment is bounded.
 static inline void worker_nudge(struct dp *dp, uint16_t to)

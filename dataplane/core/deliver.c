@@ -7,15 +7,8 @@
 #include "core/core.h"
 #include "core/cross.h"
 #include "core/explain.h"
+#include "core/in_place.h"
 #include "core/scheduler.h"
-#include "core/turn.h"
-
-uint32_t deliver_charge(const struct dp_worker *w, uint32_t payload_bytes, bool explained)
-{
-	size_t block = sizeof(struct item) + payload_bytes +
-		(explained ? sizeof(struct explain) + 8 : 0);
-	return ledger_charge_of(w->dp->config.accounting, block, payload_bytes);
-}
 
 struct item *deliver_copy(struct dp_worker *w, const struct envelope *env, struct span id)
 {
@@ -157,17 +150,6 @@ static void explain_admission(
 	e->home_worker = spot->home_worker;
 }
 
-// S1's second half, and the state of the Spot. Zero kind: pass.
-static inline bool may_start_in_place(
-	const struct dp_worker *w, const struct offer *offer, const struct dp_spot *spot)
-{
-	return offer->frame != NULL && spot->home_worker == w->index &&
-		(spot->type->flags & SPOTLANE_TYPE_NOWAIT) && spot->gate == GATE_IDLE &&
-		spot->readiness == SPOT_IDLE && offer->env.explain == NULL &&
-		lane_bits_count(atomic_load_explicit(
-			&spot->application.value, memory_order_relaxed)) == 0;
-}
-
 static enum delivered admit_in_memory(
 	struct dp_worker *w, struct offer *offer, struct dp_spot *spot, uint32_t charge)
 {
@@ -200,13 +182,12 @@ static enum delivered reserve_and_admit(struct dp_worker *w, struct offer *offer
 	bool explained = env->explain != NULL;
 	uint32_t charge = offer->item != NULL
 		? deliver_item_charge(w, offer->item)
-		: deliver_charge(w, env->payload_bytes, explained);
+		: deliver_charge(w->dp->config.accounting, env->payload_bytes, explained);
 	if (UNLIKELY(charge > spot_bounds(spot)->bytes_max))
 		return refuse_kind(w, offer, RESULT_INVALID_OPERATION, REASON_TOO_LARGE);
 	if (UNLIKELY(explained))
 		explain_admission(w, env, spot, charge);
-	bool in_place = may_start_in_place(w, offer, spot);
-	if (!in_place && env->process_bytes == 0 && env->payload_bytes > 0) {
+	if (env->process_bytes == 0 && env->payload_bytes > 0) {
 		if (UNLIKELY(!ledger_charge(&w->shard, env->payload_bytes))) {
 			if (explained)
 				env->explain->process = "full";
@@ -222,14 +203,7 @@ static enum delivered reserve_and_admit(struct dp_worker *w, struct offer *offer
 	if (LIKELY(verdict == LANE_ADMITTED)) {
 		if (UNLIKELY(explained))
 			env->explain->lane_verdict = "admitted";
-		if (!in_place)
-			return admit_in_memory(w, offer, spot, charge);
-		env->spot = spot;
-		env->charge_bytes = charge;
-		COUNT(w, messages_accepted);
-		COUNT(w, messages_in_place);
-		turn_in_place(w, spot, env, offer->queue, offer->frame);
-		return DELIVER_ADMITTED;
+		return admit_in_memory(w, offer, spot, charge);
 	}
 	if (verdict == LANE_OPENING)
 		return park_message(w, offer);
@@ -257,6 +231,8 @@ enum delivered deliver_offer(struct dp_worker *w, struct offer *offer, route_wor
 	struct dp_spot *spot = route_pointer(word);
 	// Every delivery checks that the table led to the Spot that the message names.
 	CHECK(spot_key_equal(spot->key, env->key));
+	if (LIKELY(in_place_try(w, offer, spot)))
+		return DELIVER_ADMITTED;
 	if (UNLIKELY(!lease_valid(w, w->now_ns))) {
 		if (env->explain != NULL)
 			env->explain->filter = "lease lost";

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "core/egress.h"
+#include "core/explain.h"
 #include "core/item.h"
 #include "route/route.h"
 
@@ -41,7 +42,13 @@ void deliver_item_end(struct dp_worker *w, struct item *item);
 // Copies a message that is not in memory yet into an item. NULL when memory is short.
 MUST_USE struct item *deliver_copy(struct dp_worker *w, const struct envelope *env, struct span id);
 // The charge of a message not yet in memory, and of one that is (L2).
-uint32_t deliver_charge(const struct dp_worker *w, uint32_t payload_bytes, bool explained);
+static inline uint32_t deliver_charge(
+	enum ledger_accounting accounting, uint32_t payload_bytes, bool explained)
+{
+	size_t block = sizeof(struct item) + payload_bytes +
+		(explained ? sizeof(struct explain) + 8 : 0);
+	return ledger_charge_of(accounting, block, payload_bytes);
+}
 uint32_t deliver_item_charge(const struct dp_worker *w, const struct item *item);
 // Fills the body of a lane's refusal.
 enum result_reason deliver_lane_refusal(const struct dp_worker *w, const struct dp_spot *spot,

@@ -9,22 +9,14 @@
 #include "core/timer.h"
 
 // Module calls name their node by its number here: several nodes may live in one process (simulation).
-enum { NODES_MAX = 256 };
-static _Atomic(struct dp *) registry[NODES_MAX];
-
-struct dp *dp_by_number(uint16_t number)
-{
-	return number < NODES_MAX
-		? atomic_load_explicit(&registry[number], memory_order_acquire)
-		: NULL;
-}
+_Atomic(struct dp *) dp_registry[DP_NODES_MAX];
 
 static bool registry_take(struct dp *dp)
 {
-	for (uint16_t i = 0; i < NODES_MAX; i++) {
+	for (uint16_t i = 0; i < DP_NODES_MAX; i++) {
 		struct dp *none = NULL;
 		dp->number = i;
-		if (atomic_compare_exchange_strong(&registry[i], &none, dp))
+		if (atomic_compare_exchange_strong(&dp_registry[i], &none, dp))
 			return true;
 	}
 	return false;
@@ -107,6 +99,7 @@ static struct dp_worker *worker_create(struct dp *dp, uint16_t index)
 	dp->workers[index] = w;
 	w->dp = dp;
 	w->index = index;
+	w->sole = dp->config.workers == 1;
 	w->clock = dp->config.clock;
 	w->tick_ns_q32 =
 		(uint64_t)(((__uint128_t)1000000000u << 32) / dp->config.clock->ticks_hz);
@@ -230,7 +223,7 @@ void dp_destroy(struct dp *dp)
 	if (dp == NULL)
 		return;
 	if (dp_by_number(dp->number) == dp)
-		atomic_store(&registry[dp->number], NULL);
+		atomic_store(&dp_registry[dp->number], NULL);
 	for (uint16_t i = 0; i < dp->config.workers; i++)
 		if (dp->workers[i] != NULL)
 			worker_drain(dp->workers[i]);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/copy.h"
 #include "core/core.h"
 #include "core/cross.h"
 #include "core/explain.h"
@@ -16,7 +17,7 @@ struct worker_queue *egress_queue(struct dp_worker *w, uint8_t fabric)
 	return NULL;
 }
 
-static void flush_tx(struct worker_queue *q)
+void egress_flush_tx(struct worker_queue *q)
 {
 	if (q->tx_count > 0)
 		q->ops->tx(q->queue, q->tx, q->tx_count);
@@ -28,13 +29,6 @@ static void flush_dead(struct worker_queue *q)
 	if (q->dead_count > 0)
 		q->ops->release(q->queue, q->dead, q->dead_count);
 	q->dead_count = 0;
-}
-
-void egress_frame(struct worker_queue *q, struct frame *frame)
-{
-	q->tx[q->tx_count++] = *frame;
-	if (q->tx_count == FABRIC_BURST_MAX)
-		flush_tx(q);
 }
 
 void egress_drop(struct worker_queue *q, struct frame *frame)
@@ -57,7 +51,7 @@ bool egress_fresh(struct worker_queue *q, struct frame *out)
 void egress_flush(struct dp_worker *w)
 {
 	for (uint16_t i = 0; i < w->queue_count; i++) {
-		flush_tx(w->queues[i]);
+		egress_flush_tx(w->queues[i]);
 		flush_dead(w->queues[i]);
 	}
 }
@@ -117,19 +111,82 @@ static void parts_copy(const struct parts *p, uint8_t *out)
 		memcpy(out, p->first.data, p->first.size);
 }
 
+static bool fits(const struct worker_queue *q, uint32_t body_bytes)
+{
+	return body_bytes + WIRE_HEADER_BYTES <= q->payload_bytes_max;
+}
+
+static bool frame_takes(const struct frame *frame, uint32_t body_bytes)
+{
+	return frame != NULL && body_bytes + WIRE_HEADER_BYTES <= frame->room;
+}
+
+static inline void put_u64(uint8_t *out, size_t offset, uint64_t value)
+{
+	memcpy(out + offset, &value, sizeof(value));
+}
+
+// A reply's header, word by word into the frame: built elsewhere and copied, its narrow stores would be
+// read back as wide ones before they are done.
+static inline void write_reply_header(struct dp_worker *w, const struct envelope *env,
+	struct result result, uint8_t flags, uint16_t content, uint32_t bytes, uint8_t *out)
+{
+	flags |= w->pressure ? WIRE_FLAG_PRESSURE : 0;
+	put_u64(out, 0, WIRE_VERSION | WIRE_SUITE_NONE << 9 | (uint64_t)WIRE_REPLY << 16 |
+		(uint64_t)flags << 24 | (uint64_t)result.kind << 32 | (uint64_t)result.reason << 40 |
+		(uint64_t)result.accepted << 48);
+	put_u64(out, offsetof(struct wire_header, session), w->session_id);
+	put_u64(out, offsetof(struct wire_header, counter), ++w->session_counter);
+	put_u64(out, offsetof(struct wire_header, cookie), 0);
+	put_u64(out, offsetof(struct wire_header, spot_key_lo), env->key.lo);
+	put_u64(out, offsetof(struct wire_header, spot_key_hi), env->key.hi);
+	put_u64(out, offsetof(struct wire_header, operation_scope), env->reply.scope);
+	put_u64(out, offsetof(struct wire_header, operation_id), env->reply.operation_id);
+	put_u64(out, offsetof(struct wire_header, owner_node), 0);
+	put_u64(out, offsetof(struct wire_header, owner_lease), 0);
+	put_u64(out, offsetof(struct wire_header, object_generation), 0);
+	put_u64(out, offsetof(struct wire_header, spot_type),
+		(uint64_t)env->message_type << 32 | (uint64_t)content << 48);
+	put_u64(out, offsetof(struct wire_header, budget_us), (uint64_t)bytes << 32);
+	put_u64(out, offsetof(struct wire_header, segment_offset), (uint64_t)bytes << 32);
+	put_u64(out, offsetof(struct wire_header, ingress_worker),
+		env->reply.ingress_worker | (uint64_t)w->index << 8);
+	put_u64(out, offsetof(struct wire_header, tag), 0);
+	put_u64(out, offsetof(struct wire_header, tag) + 8, 0);
+}
+_Static_assert(offsetof(struct wire_header, message_type) == offsetof(struct wire_header, spot_type) + 4 &&
+	offsetof(struct wire_header, content_type) == offsetof(struct wire_header, spot_type) + 6 &&
+	offsetof(struct wire_header, total_bytes) == offsetof(struct wire_header, budget_us) + 4 &&
+	offsetof(struct wire_header, segment_bytes) == offsetof(struct wire_header, segment_offset) + 4 &&
+	offsetof(struct wire_header, home_worker) == offsetof(struct wire_header, ingress_worker) + 1,
+	"words of the header as write_reply_header puts them together");
+
 static void send_in_frame(struct dp_worker *w, struct worker_queue *q, const struct envelope *env,
 	struct frame *frame, struct result result, const struct parts *p)
 {
-	struct wire_header h;
-	egress_header(w, env, result, WIRE_REPLY, &h);
-	h.flags |= p->flags;
-	h.content_type = p->content;
-	h.total_bytes = parts_bytes(p);
-	h.segment_bytes = (uint16_t)h.total_bytes;
+	uint32_t bytes = parts_bytes(p);
 	parts_copy(p, frame->data + WIRE_HEADER_BYTES);
-	memcpy(frame->data, &h, sizeof(h));
-	frame->bytes = WIRE_HEADER_BYTES + h.total_bytes;
+	write_reply_header(w, env, result, p->flags, p->content, bytes, frame->data);
+	frame->bytes = WIRE_HEADER_BYTES + bytes;
 	egress_frame(q, frame);
+}
+
+bool egress_turn_frame(struct dp_worker *w, struct worker_queue *q, const struct envelope *env,
+	struct frame *frame, const struct turn *t)
+{
+	uint32_t bytes = t->reply_bytes;
+	if (UNLIKELY(env->reply.kind != REPLY_CLIENT) || UNLIKELY(t->reply_item != NULL) ||
+		UNLIKELY(env->explain != NULL) || UNLIKELY(!fits(q, bytes)) ||
+		UNLIKELY(!frame_takes(frame, bytes)))
+		return false;
+	COUNT(w, replies);
+	counter_add(
+		&w->counters.results[t->reply_result.kind % ARRAY_COUNT(w->counters.results)], 1);
+	copy_body(frame->data + WIRE_HEADER_BYTES, t->reply_room, bytes);
+	write_reply_header(w, env, t->reply_result, 0, t->reply_content, bytes, frame->data);
+	frame->bytes = WIRE_HEADER_BYTES + bytes;
+	egress_frame(q, frame);
+	return true;
 }
 
 // A reply that must leave elsewhere or in several frames, as an item with its whole body.
@@ -170,16 +227,6 @@ static void send_as_item(struct dp_worker *w, const struct envelope *env, struct
 		egress_reply_item(w, item);
 	else
 		cross_send(w, env->reply.ingress_worker, &item->head);
-}
-
-static bool fits(const struct worker_queue *q, uint32_t body_bytes)
-{
-	return body_bytes + WIRE_HEADER_BYTES <= q->payload_bytes_max;
-}
-
-static bool frame_takes(const struct frame *frame, uint32_t body_bytes)
-{
-	return frame != NULL && body_bytes + WIRE_HEADER_BYTES <= frame->room;
 }
 
 static void send_to_client(struct dp_worker *w, const struct envelope *env, struct frame *frame,

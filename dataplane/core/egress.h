@@ -30,8 +30,15 @@ struct worker_queue {
 
 // The queue of a fabric on this worker; NULL when it has none.
 struct worker_queue *egress_queue(struct dp_worker *w, uint8_t fabric);
+// Sends the queue's burst.
+void egress_flush_tx(struct worker_queue *q);
 // Hands the frame to the queue's burst. Takes ownership.
-void egress_frame(struct worker_queue *q, struct frame *frame);
+static inline void egress_frame(struct worker_queue *q, struct frame *frame)
+{
+	q->tx[q->tx_count++] = *frame;
+	if (q->tx_count == FABRIC_BURST_MAX)
+		egress_flush_tx(q);
+}
 // A received or fresh frame that is not sent. Takes ownership.
 void egress_drop(struct worker_queue *q, struct frame *frame);
 // A fresh frame; false when the fabric has none (counted by it).
@@ -52,6 +59,11 @@ struct reply {
 // received frame, reused when the reply fits; it is consumed either way.
 void egress_reply(
 	struct dp_worker *w, const struct envelope *env, struct frame *frame, const struct reply *reply);
+// The answer that a turn gave goes out on the frame it ran on, if it can: then the frame is consumed.
+// False: nothing happened, egress_reply does it. `q` received the frame.
+struct turn;
+MUST_USE bool egress_turn_frame(struct dp_worker *w, struct worker_queue *q, const struct envelope *env,
+	struct frame *frame, const struct turn *t);
 // A reply that another worker passed on (ITEM_REPLY). Consumes the item.
 void egress_reply_item(struct dp_worker *w, struct item *item);
 // Answers a frame with a cookie. Consumes the frame.

@@ -4,11 +4,12 @@
 #include <string.h>
 
 #include "core/call.h"
+#include "core/copy.h"
 #include "core/core.h"
 #include "core/offload.h"
 #include "core/resolve.h"
 #include "core/timer.h"
-#include "core/turn.h"
+#include "core/turn_inline.h"
 #include "spot/name.h"
 
 static uint8_t *reply_place(struct dp_worker *w, size_t bytes)
@@ -34,8 +35,7 @@ static int answer(struct dp_worker *w, struct result result, uint16_t content, s
 	uint8_t *place = reply_place(w, body.size);
 	if (place == NULL)
 		return -1;
-	if (body.size > 0)
-		memcpy(place, body.data, body.size);
+	copy_body(place, body.data, body.size);
 	t->answered = 1;
 	t->reply_pending = 1;
 	t->reply_result = result;

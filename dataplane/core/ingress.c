@@ -18,6 +18,8 @@ struct burst {
 	uint32_t count;
 	uint32_t offer_count;
 	uint32_t explain_count;
+	uint32_t messages; // whole ones
+	bool refusing;     // the node admits nothing now
 };
 
 static bool is_message(uint8_t family)
@@ -34,6 +36,7 @@ static bool wants_reply(uint8_t family)
 static void decode(struct dp_worker *w, struct burst *b)
 {
 	uint32_t kept = 0;
+	uint64_t last = 0; // session of the frame before: most bursts have few
 	for (uint32_t i = 0; i < b->count; i++) {
 		struct frame *f = &b->frames[i];
 		if (i + 4 < b->count)
@@ -48,7 +51,10 @@ static void decode(struct dp_worker *w, struct burst *b)
 			egress_drop(b->queue, f);
 			continue;
 		}
-		session_prefetch(&w->sessions, b->wire[kept].h.session);
+		if (b->wire[kept].h.session != last) {
+			last = b->wire[kept].h.session;
+			session_prefetch(&w->sessions, last);
+		}
 		if (kept != i)
 			b->frames[kept] = *f;
 		kept++;
@@ -75,7 +81,7 @@ static uint64_t deadline_of(const struct dp_worker *w, uint32_t budget_us)
 		(budget_us == 0 ? w->dp->default_budget_ns : (uint64_t)budget_us * 1000);
 }
 
-static void envelope_of(
+static inline void envelope_of(
 	const struct dp_worker *w, const struct frame *frame, const struct wire_frame *wf,
 	struct envelope *out)
 {
@@ -110,7 +116,7 @@ static void explain_begin(struct dp_worker *w, struct burst *b, struct envelope 
 }
 
 // A whole message: into the array. A segment: to its reassembly; its frame ends here.
-static void take_message(struct dp_worker *w, struct burst *b, uint32_t i)
+static inline void take_message(struct dp_worker *w, struct burst *b, uint32_t i)
 {
 	const struct wire_frame *wf = &b->wire[i];
 	struct offer *offer = &b->offers[b->offer_count];
@@ -127,7 +133,11 @@ static void take_message(struct dp_worker *w, struct burst *b, uint32_t i)
 		egress_drop(b->queue, &b->frames[i]);
 		return;
 	}
-	COUNT(w, messages_in);
+	b->messages++;
+	if (LIKELY(wf->h.owner_node == 0) && LIKELY(!b->refusing)) {
+		b->offer_count++;
+		return;
+	}
 	if (UNLIKELY(resolve_refuses(w, offer, wf->h.owner_node, wf->h.owner_lease)))
 		return;
 	b->offer_count++;
@@ -185,6 +195,11 @@ static void judge(struct dp_worker *w, struct burst *b, uint32_t i)
 {
 	const struct wire_header *h = &b->wire[i].h;
 	struct session *session = NULL;
+	if (LIKELY(is_message(h->family)) && LIKELY(session_take_next(&w->sessions, &b->frames[i].peer,
+			h->session, h->counter, w->now_ns))) {
+		take_message(w, b, i);
+		return;
+	}
 	if (UNLIKELY(h->family == WIRE_HELLO)) {
 		egress_challenge(w, b->queue, &b->frames[i], &b->wire[i]);
 		return;
@@ -209,9 +224,12 @@ bool ingress_poll(struct dp_worker *w, struct worker_queue *q)
 	counter_add(&w->counters.frames_in, b.count);
 	b.offer_count = 0;
 	b.explain_count = 0;
+	b.messages = 0;
+	b.refusing = atomic_load_explicit(&w->dp->admit_refusal, memory_order_relaxed) != 0;
 	decode(w, &b);
 	for (uint32_t i = 0; i < b.count; i++)
 		judge(w, &b, i);
+	counter_add(&w->counters.messages_in, b.messages);
 	resolve_burst(w, b.offers, b.offer_count);
 	if (w->reassembly.reports_due > 0)
 		reassembly_report(w);

@@ -6,7 +6,7 @@
 #include "core/deliver.h"
 #include "core/scheduler.h"
 #include "core/timer.h"
-#include "core/turn.h"
+#include "core/turn_inline.h"
 
 void lifecycle_enqueue(struct dp_worker *w, struct command *command)
 {

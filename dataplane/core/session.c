@@ -6,10 +6,6 @@
 
 #include "base/mem.h"
 
-// Moving a session to the young end at each frame would write three entries a message; an order that
-// is right to within a second is enough to find one that was silent for two minutes.
-#define ORDER_GRAIN_NS UINT64_C(1000000000)
-
 _Static_assert(sizeof(struct session) == 56 + SESSION_WINDOW / 8, "56 bytes and the window");
 _Static_assert(crypto_shorthash_KEYBYTES == 16 && crypto_shorthash_BYTES == 8, "SipHash");
 
@@ -147,7 +143,7 @@ static struct session *take_entry(struct session_table *table, uint64_t now_ns)
 	if (table->free_chain == 0 && table->used == table->capacity) {
 		struct session *oldest = at(table, table->oldest);
 		// The order is exact to a grain only, hence the added grain.
-		if (now_ns < oldest->last_ns + SESSION_IDLE_NS + ORDER_GRAIN_NS)
+		if (now_ns < oldest->last_ns + SESSION_IDLE_NS + SESSION_ORDER_GRAIN_NS)
 			return NULL;
 		forget(table, oldest);
 	}
@@ -220,10 +216,11 @@ static void window_advance(struct session *s, uint64_t counter)
 void session_take(
 	struct session_table *table, struct session *session, uint64_t counter, uint64_t now_ns)
 {
+	table->last = session;
 	if (counter > session->highest)
 		window_advance(session, counter);
 	session->seen[counter % SESSION_WINDOW / 64] |= UINT64_C(1) << (counter % 64);
-	if (now_ns - session->last_ns >= ORDER_GRAIN_NS) {
+	if (now_ns - session->last_ns >= SESSION_ORDER_GRAIN_NS) {
 		session->last_ns = now_ns;
 		order_unlink(table, session);
 		order_link_newest(table, session);

@@ -85,6 +85,7 @@ bool worker_step(struct dp_worker *w)
 	any |= scheduler_run(w);
 	if (w->timed_spot != NULL)
 		turn_clock(w);
+	__atomic_store_n(&w->counters.turn_ns_total, ticks_to_ns(w, w->turn_ticks), __ATOMIC_RELAXED);
 	egress_flush(w);
 	cross_flush(w);
 	fact_flush(w);

@@ -1,52 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/turn.h"
 
-#include <string.h>
-
 #include "base/check.h"
 #include "core/core.h"
 #include "core/deliver.h"
 #include "core/explain.h"
 #include "core/lifecycle.h"
 #include "core/scheduler.h"
+#include "core/turn_inline.h"
 #include "core/timer.h"
-
-// node number (8 bits), worker (8), serial (48): names the turn on the stack of one worker of one
-// node; a number kept beyond its callback names nothing any more.
-enum { SERIAL_BITS = 48 };
-#define SERIAL_MASK ((UINT64_C(1) << SERIAL_BITS) - 1)
-
-static uint64_t handle_of(const struct dp_worker *w)
-{
-	return (uint64_t)w->dp->number << 56 | (uint64_t)w->index << SERIAL_BITS | w->turn.serial;
-}
-
-struct dp_worker *turn_worker(uint64_t handle)
-{
-	struct dp *dp = dp_by_number((uint16_t)(handle >> 56));
-	uint16_t index = (uint16_t)(handle >> SERIAL_BITS & 0xff);
-	if (dp == NULL || index >= dp->config.workers)
-		return NULL;
-	struct dp_worker *w = dp->workers[index];
-	return w->turn.serial != 0 && w->turn.serial == (handle & SERIAL_MASK) ? w : NULL;
-}
-
-void turn_mark(struct dp_worker *w, const struct dp_spot *spot)
-{
-	atomic_store_explicit(&w->running_key_lo, spot->key.lo, memory_order_relaxed);
-	atomic_store_explicit(&w->running_key_hi, spot->key.hi, memory_order_relaxed);
-	// Release: who sees the time sees the key (dp_worker_running).
-	atomic_store_explicit(&w->running_since_boot_ns, w->turn_now_ns, memory_order_release);
-}
-
-void turn_unmark(struct dp_worker *w)
-{
-	atomic_store_explicit(&w->running_since_boot_ns, 0, memory_order_release);
-}
 
 static void account(struct dp_worker *w, struct dp_spot *spot, uint64_t took)
 {
-	counter_add(&w->counters.turn_ns_total, ticks_to_ns(w, took));
+	w->turn_ticks += took;
 	if (LIKELY(took <= spot->type->turn_budget_ticks))
 		return;
 	COUNT(w, turn_overruns);
@@ -74,26 +40,6 @@ uint64_t turn_clock(struct dp_worker *w)
 	w->timed_spot = NULL;
 	w->last_ticks = ticks;
 	return ticks;
-}
-
-static void begin(struct dp_worker *w, struct dp_spot *spot, struct envelope *env, struct item *item,
-	struct frame *frame)
-{
-	struct turn *t = &w->turn;
-	t->serial = ++w->turn_serial & SERIAL_MASK;
-	t->spot = spot;
-	t->env = env;
-	t->item = item;
-	t->frame = frame;
-	t->answered = item != NULL ? item->answered : 0;
-	// By type, not by place: a handler that never waits may not do so when its message was queued.
-	t->may_wait = !(spot->type->flags & SPOTLANE_TYPE_NOWAIT);
-	t->reply_pending = 0;
-	t->reply_item = NULL;
-	w->timed_spot = spot;
-	spot->gate = GATE_RUNNING;
-	COUNT(w, turns);
-	turn_mark(w, spot);
 }
 
 static void explain_turn(struct dp_worker *w, struct envelope *env, const char *what)
@@ -138,6 +84,14 @@ static void send_answer(struct dp_worker *w, struct frame *frame)
 	if (t->reply_item != NULL)
 		item_end(w, &t->reply_item->head);
 	t->reply_item = NULL;
+}
+
+void turn_answer(struct dp_worker *w, enum spotlane_outcome outcome)
+{
+	if (UNLIKELY(outcome != SPOTLANE_DONE))
+		fault_answer(&w->turn); // waits for nothing, or may not wait
+	ok_answer(&w->turn);
+	send_answer(w, w->turn.frame);
 }
 
 static void leave(struct dp_worker *w)
@@ -194,17 +148,14 @@ static void run(struct dp_worker *w, struct dp_spot *spot, const struct turn_eve
 {
 	struct turn *t = &w->turn;
 	struct item *item = t->item;
-	enum spotlane_outcome outcome = spot->type->ops->run(spot, handle_of(w), event);
+	enum spotlane_outcome outcome = spot->type->ops->run(spot, turn_handle(w), event);
 	bool stays = (outcome == SPOTLANE_WAIT || outcome == SPOTLANE_YIELD) && item != NULL &&
 		(item->calls_open > 0 || item->answers.head != NULL);
 	if (stays) {
 		if (t->reply_pending)
 			send_answer(w, NULL);
 	} else {
-		if (UNLIKELY(outcome != SPOTLANE_DONE))
-			fault_answer(t); // waits for nothing, or may not wait
-		ok_answer(t);
-		send_answer(w, t->frame);
+		turn_answer(w, outcome);
 	}
 	leave(w);
 	if (stays) {
@@ -214,42 +165,6 @@ static void run(struct dp_worker *w, struct dp_spot *spot, const struct turn_eve
 	spot->gate = GATE_IDLE;
 	if (item != NULL)
 		finish(w, spot, item);
-}
-
-static void message_of(const struct envelope *env, struct spotlane_message *out)
-{
-	out->type = env->message_type;
-	out->content = env->content;
-	out->wants_reply = env->reply.kind != REPLY_NOWHERE;
-	memset(out->reserved, 0, sizeof(out->reserved));
-	out->payload.data = env->payload;
-	out->payload.size = env->payload_bytes;
-}
-
-void turn_in_place(struct dp_worker *w, struct dp_spot *spot, struct envelope *env,
-	struct worker_queue *q, struct frame *frame)
-{
-	struct spotlane_message message;
-	struct turn_event event = {.message = &message};
-	uint64_t ticks = turn_clock(w);
-	if (UNLIKELY(!lease_valid_ticks(w, ticks))) {
-		struct reply reply = {
-			.result = result_refused(RESULT_STALE_ROUTE, REASON_LEASE_LOST)};
-		COUNT(w, messages_dropped);
-		counter_add(&w->counters.drops[RESULT_STALE_ROUTE], 1);
-		egress_reply(w, env, frame, &reply);
-	} else {
-		message_of(env, &message);
-		begin(w, spot, env, NULL, frame);
-		run(w, spot, &event);
-		COUNT(w, messages_delivered);
-		spot->turns++;
-	}
-	(void)q;
-	lane_return(&spot->application, env->charge_bytes);
-	// What the handler sent to its own Spot waits in the lane.
-	if (UNLIKELY(spot->application_list.head != NULL) || UNLIKELY(spot->close_self == CLOSE_WISHED))
-		scheduler_ready(w, spot);
 }
 
 // S4, O8, M7: whether an admitted message may still start. Zero kind: it may.
@@ -280,7 +195,7 @@ static void tick_turn(struct dp_worker *w, struct dp_spot *spot, struct item *it
 		timer_tick_end(w, timer);
 		return;
 	}
-	begin(w, spot, &item->env, item, NULL);
+	turn_begin(w, spot, &item->env, item, NULL);
 	run(w, spot, &event);
 }
 
@@ -310,8 +225,8 @@ void turn_queued(struct dp_worker *w, struct dp_spot *spot, struct item *item)
 		item->env.explain->queue_ticks = w->last_ticks - item->env.since_ticks;
 	struct spotlane_message message;
 	struct turn_event event = {.message = &message};
-	message_of(&item->env, &message);
-	begin(w, spot, &item->env, item, NULL);
+	turn_message(&item->env, &message);
+	turn_begin(w, spot, &item->env, item, NULL);
 	run(w, spot, &event);
 }
 
@@ -327,7 +242,7 @@ void turn_resume(struct dp_worker *w, struct dp_spot *spot, struct item *item)
 	struct turn_event event = {.answer = &given, .call = {answer->call}};
 	spot->waiting = NULL;
 	spot->running_since_boot_ns = 0;
-	begin(w, spot, &item->env, item, NULL);
+	turn_begin(w, spot, &item->env, item, NULL);
 	run(w, spot, &event);
 	item_end(w, &answer->head);
 }

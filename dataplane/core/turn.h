@@ -22,15 +22,7 @@ void turn_queued(struct dp_worker *w, struct dp_spot *spot, struct item *item);
 void turn_resume(struct dp_worker *w, struct dp_spot *spot, struct item *item);
 // A yielded turn whose call ended goes to the back of the application lane.
 void turn_requeue(struct dp_worker *w, struct dp_spot *spot, struct item *item);
-// The message runs on the received frame, under its reservation. Consumes the frame.
-void turn_in_place(struct dp_worker *w, struct dp_spot *spot, struct envelope *env,
-	struct worker_queue *q, struct frame *frame);
-
-// Marks what runs now, for the watch over stuck turns (X4); also around lifecycle callbacks.
-void turn_mark(struct dp_worker *w, const struct dp_spot *spot);
-void turn_unmark(struct dp_worker *w);
-
-// The number by which the module names its turn, and back (NULL: not the turn on the stack).
-struct dp_worker *turn_worker(uint64_t handle);
+// Ends the turn on the stack that is over: sends its answer, or the one that its outcome stands for.
+void turn_answer(struct dp_worker *w, enum spotlane_outcome outcome);
 
 extern const struct spotlane_host host_table; // host.c

@@ -56,6 +56,13 @@ MUST_USE static inline enum lane_verdict lane_reserve(
 // The first message of a fresh Spot, by the one who carries it: passes `opening`.
 MUST_USE static inline enum lane_verdict lane_reserve_first(
 	struct lane_word *word, struct lane_bounds bounds, uint32_t charge_bytes);
+// For a turn that is to run at once: as lane_reserve, but only when nothing at all is reserved and the
+// lane is neither opening nor sealed; false changes nothing and says nothing about why. `sole`: the
+// caller's is the only thread that changes this word (docs/decisions/lane-word.md).
+MUST_USE static inline bool lane_reserve_empty(
+	struct lane_word *word, struct lane_bounds bounds, uint32_t charge_bytes, bool sole);
+// As lane_return; true when nothing is left reserved.
+static inline bool lane_return_last(struct lane_word *word, uint32_t charge_bytes, bool sole);
 // Ends one reservation of exactly charge_bytes: once per admitted item, at its terminal completion
 // (L5), whether it was queued or its turn ran in place.
 static inline void lane_return(struct lane_word *word, uint32_t charge_bytes);

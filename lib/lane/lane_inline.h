@@ -73,14 +73,52 @@ MUST_USE static inline enum lane_verdict lane_reserve_first(
 	return lane_reserve_past(word, bounds, charge_bytes, LANE_SEALED_BIT);
 }
 
+MUST_USE static inline bool lane_reserve_empty(
+	struct lane_word *word, struct lane_bounds bounds, uint32_t charge_bytes, bool sole)
+{
+	const uint64_t step = LANE_COUNT_ONE + charge_bytes;
+	uint64_t bits = 0;
+
+	CHECK(charge_bytes > 0);
+	if (UNLIKELY(charge_bytes > bounds.bytes_max)) // valid bounds have room for one
+		return false;
+	if (!sole)
+		return at_cas(&word->value, &bits, step, memory_order_acquire);
+	if (at_load(&word->value, memory_order_relaxed) != 0)
+		return false;
+	at_store(&word->value, step, memory_order_relaxed);
+	return true;
+}
+
+static inline void lane_return_check(uint64_t before, uint32_t charge_bytes)
+{
+	CHECK(lane_bits_count(before) > 0);
+	CHECK(lane_bits_bytes(before) >= charge_bytes);
+}
+
+static inline bool lane_return_last(struct lane_word *word, uint32_t charge_bytes, bool sole)
+{
+	const uint64_t step = LANE_COUNT_ONE + charge_bytes;
+	uint64_t before;
+
+	if (sole) {
+		before = at_load(&word->value, memory_order_relaxed);
+		lane_return_check(before, charge_bytes);
+		at_store(&word->value, before - step, memory_order_release);
+	} else {
+		before = at_fetch_sub(&word->value, step, memory_order_release);
+		lane_return_check(before, charge_bytes);
+	}
+	return before == step;
+}
+
 // The release pairs with the acquire of the reservation, or of the seal, that finds the room.
 static inline void lane_return(struct lane_word *word, uint32_t charge_bytes)
 {
 	const uint64_t step = LANE_COUNT_ONE + charge_bytes;
 	uint64_t before = at_fetch_sub(&word->value, step, memory_order_release);
 
-	CHECK(lane_bits_count(before) > 0);
-	CHECK(lane_bits_bytes(before) >= charge_bytes);
+	lane_return_check(before, charge_bytes);
 #if EXPLORE_BUG == 2
 	// "Somebody else was here, so my step was lost": it was not.
 	if (at_load(&word->value, memory_order_relaxed) != before - step)
