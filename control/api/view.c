@@ -97,6 +97,10 @@ static const char *event_name(enum node_event_kind kind)
 		return "overrun";
 	case NODE_EVENT_SKEW:
 		return "skew";
+	case NODE_EVENT_PEER:
+		return "peer";
+	case NODE_EVENT_FENCED:
+		return "fenced";
 	}
 	return "event";
 }

@@ -165,8 +165,7 @@ static void do_draw(struct node *n, struct entry *e)
 		e->authority.value = 1;
 		entry_event(n, e, ACTIVATION_EV_DRAWN);
 	} else { // the lease part draws a range and calls entry_generations_arrived
-		entry_list_push(&n->retries, e);
-		e->due_ns = UINT64_MAX;
+		entry_retry_at(n, e, UINT64_MAX);
 	}
 }
 
@@ -333,9 +332,8 @@ static void do_retire(struct node *n, struct entry *e)
 
 static void do_later(struct node *n, struct entry *e)
 {
-	uint32_t wait_ms = e->state == ACTIVATION_AWAITING ? AWAIT_MS : RETRY_MS;
-	e->due_ns = n->now_ns + wait_ms * NS_PER_MS;
-	entry_list_push(&n->retries, e);
+	uint64_t wait_ms = e->state == ACTIVATION_AWAITING ? e->await_ms : RETRY_MS;
+	entry_retry_at(n, e, n->now_ns + wait_ms * NS_PER_MS);
 }
 
 static bool is_creation(const struct entry *e)

@@ -236,23 +236,48 @@ void entry_start_queued(struct node *n)
 	}
 }
 
-void entry_timers(struct node *n)
+void entry_retry_at(struct node *n, struct entry *e, uint64_t due_ns)
 {
-	// Fixed waits per list, so heads are due first; entries that wait for a range are never due.
+	e->due_ns = due_ns;
+	if (due_ns < n->retry_next_ns)
+		n->retry_next_ns = due_ns;
+	entry_list_push(&n->retries, e);
+}
+
+static void retry_due(struct node *n)
+{
+	struct entry_list due = {NULL, NULL};
+	if (n->retry_next_ns > n->now_ns)
+		return;
+	n->retry_next_ns = UINT64_MAX;
 	for (struct entry *e = n->retries.first, *next; e != NULL; e = next) {
 		next = e->link.next;
-		if (e->due_ns == UINT64_MAX)
+		if (e->due_ns > n->now_ns) {
+			if (e->due_ns < n->retry_next_ns)
+				n->retry_next_ns = e->due_ns;
 			continue;
-		if (e->due_ns > n->now_ns)
-			break;
+		}
 		entry_list_remove(&n->retries, e);
-		entry_event(n, e, ACTIVATION_EV_RETRY);
-		next = n->retries.first; // effects may have moved others
+		entry_list_push(&due, e);
 	}
+	for (struct entry *e; (e = entry_list_pop(&due)) != NULL;)
+		entry_event(n, e, ACTIVATION_EV_RETRY);
+}
+
+void entry_timers(struct node *n)
+{
+	retry_due(n);
 	while (n->closings.first != NULL && n->closings.first->due_ns <= n->now_ns) {
 		entry_fails(n->closings.first, result_refused(RESULT_UNAVAILABLE, REASON_CLOSING));
 		entry_event(n, n->closings.first, ACTIVATION_EV_LIMIT);
 	}
+}
+
+void entry_peers_changed(struct node *n)
+{
+	for (struct entry *e = n->retries.first; e != NULL; e = e->link.next)
+		if (e->state == ACTIVATION_AWAITING && e->waits_for_view)
+			e->due_ns = n->retry_next_ns = n->now_ns;
 }
 
 // A range came, or could not be had: everybody in DRAWING goes on or fails.

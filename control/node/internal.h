@@ -14,9 +14,14 @@
 //   drain.c     stop, forced ends
 //   facts.c     what the data plane reports
 //   dpq.c       commands that met a full ring
+//   peers.c     the other nodes' beats (O4)
+//   fence.c     formal release of a dead node's Spots (O6)
+//   events.c    what an event says to a person
 
 #include "base/latency.h"
+#include "node/fence.h"
 #include "node/node.h"
+#include "node/peers.h"
 #include "publish/publish.h"
 #include "spot/activation.h"
 
@@ -25,7 +30,8 @@
 enum {
 	ENTRY_BUCKETS = 8192,
 	RETRY_MS = 200,          // between tries at a store that fails
-	AWAIT_MS = 100,          // between looks at another node's attempt
+	AWAIT_MS = 10,           // before the second look at another node's attempt; doubled by each
+	AWAIT_MAX_MS = 640,
 	AWAIT_LIMIT_MS = 30000,  // then the asker hears Unavailable
 	TICK_MS = 250,           // node_step at least this often
 	DRAIN_CLOSINGS_MAX = 256,
@@ -34,6 +40,7 @@ enum {
 	GENERATION_RANGE = 4096,
 	FACTS_PER_TAKE = 16,
 	TAKES_PER_STEP = 64,
+	PEER_RETRY_MS = 500,     // after a view that could not be read
 };
 
 struct entry;
@@ -134,6 +141,10 @@ struct entry {
 	struct link link; // queued, timed (retry) or closing list
 	uint64_t due_ns;
 	uint64_t await_until_ns; // AWAITING: 0 = not begun
+	uint64_t await_ms;       // the next pause
+	bool waits_for_view;     // AWAITING: for the next view of the nodes, not only for time
+	struct store_boot_id seen_boot; // whom the row named when it was read last,
+	uint64_t seen_ns;               // and since when
 	struct command command;
 	struct result failure; // what FAIL says
 	struct refusal refusal;
@@ -168,6 +179,7 @@ void entry_add_waiter(struct entry *e, struct waiter *w);
 enum dp_status entry_command(struct node *n, struct command *c);
 void entry_start_queued(struct node *n);
 void entry_timers(struct node *n);
+void entry_peers_changed(struct node *n); // who waits for another node's run looks again
 void entry_generations_arrived(struct node *n);
 void entry_close_begin(struct node *n, struct dp_spot *spot, uint8_t reason);
 void entry_serve(struct node *n, struct entry *e);
@@ -175,6 +187,7 @@ void entry_free_all(struct node *n);
 void entry_clear_creation(struct node *n, struct entry *e); // gives place and reservation back
 void entry_store_failed(struct node *n, struct entry *e, enum store_outcome outcome);
 void entry_effect(struct node *n, struct entry *e, enum activation_effect_bit effect);
+void entry_retry_at(struct node *n, struct entry *e, uint64_t due_ns); // UINT64_MAX: not by time
 void entry_list_push(struct entry_list *l, struct entry *e);
 void entry_list_remove(struct entry_list *l, struct entry *e);
 struct entry *entry_list_pop(struct entry_list *l);
@@ -207,6 +220,35 @@ void lease_drop(struct node *n); // at once: workers refuse from now on
 bool lease_is_live(const struct node *n);
 uint64_t lease_next(const struct node *n);
 bool lease_relation_holds(const struct node_config *config);
+
+// ---- peers.c ----
+struct peer {
+	struct store_node_row row;
+	uint64_t since_ns; // when run and beat were first seen, counted from that answer
+	enum peer_standing told;
+	bool swept; // fenced, and its Spots released, by this process
+};
+struct peer_view {
+	struct peer peers[STORE_NODES_MAX];
+	uint32_t count;
+	uint64_t asked_ns;   // when the last good read went out; 0: none
+	uint64_t request_ns; // the one under way
+	uint64_t next_ns;
+	bool gap; // a read failed since: watches begin anew
+	bool lent;
+	struct store_op op;
+	struct store_node_row rows[STORE_NODES_MAX];
+};
+void peers_step(struct node *n);
+void peers_refresh(struct node *n); // with the next step
+uint64_t peers_next(const struct node *n);
+struct peer *peers_find(struct node *n, const char *node_id);
+// Of the run `boot`, `lease` of a node; seen_ns: since when its row is known here to name that run.
+enum peer_standing peers_standing(struct node *n, const char *node_id, struct store_boot_id boot,
+	struct lease_generation lease, uint64_t seen_ns);
+enum peer_standing peers_standing_of(struct node *n, struct peer *p);
+uint64_t peers_still_ns(const struct node *n, const struct peer *p);
+uint64_t peers_needed_ns(const struct node *n, const struct peer *p);
 
 // ---- drain.c ----
 struct drain {
@@ -271,12 +313,16 @@ struct node {
 	bool former_done;
 	uint64_t former_released;
 
+	struct peer_view peers;
+	struct fence fence;
+
 	// entries
 	struct entry *buckets[ENTRY_BUCKETS];
 	uint64_t hash_seed;
 	uint64_t entries;
 	uint64_t in_state[ACTIVATION_STATE_END];
 	struct entry_list queued, retries, closings;
+	uint64_t retry_next_ns; // none of `retries` is due before
 	uint64_t running;
 	uint64_t generation_next, generation_end; // drawn range
 	struct waiter *operations;
@@ -304,6 +350,7 @@ struct node {
 void node_say(struct node *n, const char *format, ...) PRINTF_LIKE(2, 3); // sets `why`
 void node_emit(struct node *n, enum node_event_kind kind, struct spot_key key, struct span id,
 	struct result result, uint64_t value);
+void node_say_of(struct node *n, enum node_event_kind kind, struct span node_id, uint64_t value);
 void node_enter(struct node *n, enum node_state state);
 // Stop admitting, close everything without store writes, then ERROR with this exit code.
 void node_fail(struct node *n, enum node_exit exit_code, const char *why);

@@ -94,6 +94,7 @@ struct node *node_create(const struct node_config *config, struct clock *clock, 
 	n->state = NODE_PREPARING;
 	n->hash_seed = rng_u64(rng);
 	n->operation_next_ns = UINT64_MAX;
+	n->retry_next_ns = UINT64_MAX;
 	n->now_ns = clock_boot_ns(clock);
 	n->started_ns = n->now_ns;
 	struct store_op_id boot = node_draw_id(n);
@@ -190,19 +191,6 @@ void node_say(struct node *n, const char *format, ...)
 	va_end(args);
 }
 
-void node_emit(struct node *n, enum node_event_kind kind, struct spot_key key, struct span id,
-	struct result result, uint64_t value)
-{
-	if (n->sink == NULL)
-		return;
-	struct node_event event = {
-		.kind = kind, .key = key, .id = id, .result = result, .value = value};
-	if (kind == NODE_EVENT_STATE || kind == NODE_EVENT_LEASE_LOST ||
-		kind == NODE_EVENT_LEASE_REGAINED || kind == NODE_EVENT_CLOSE_STUCK)
-		copy_text(event.text, sizeof(event.text), n->why);
-	n->sink(n->sink_arg, &event);
-}
-
 void node_set_event_sink(
 	struct node *n, void (*sink)(void *arg, const struct node_event *e), void *arg)
 {
@@ -220,6 +208,7 @@ void node_end_now(struct node *n, enum node_state state, enum node_exit exit_cod
 {
 	n->exit_code = exit_code;
 	lease_drop(n);
+	fence_end(n);
 	dp_admit_set(n->dp, false, RESULT_SHUTTING_DOWN);
 	node_enter(n, state);
 }
@@ -355,11 +344,11 @@ static uint64_t next_step(const struct node *n)
 	if (n->commands_queued > 0 || n->drain.active)
 		next = n->now_ns + NS_PER_MS;
 	next = earliest(next, lease_next(n));
+	next = earliest(next, earliest(peers_next(n), fence_next(n)));
 	next = earliest(next, n->operation_next_ns);
 	if (n->lease_deadline_ns != 0 && !n->lease_lapsed)
 		next = earliest(next, n->lease_deadline_ns);
-	if (n->retries.first != NULL)
-		next = earliest(next, n->retries.first->due_ns);
+	next = earliest(next, n->retry_next_ns);
 	if (n->closings.first != NULL)
 		next = earliest(next, n->closings.first->due_ns);
 	return next > n->now_ns ? next : n->now_ns;
@@ -379,6 +368,8 @@ uint64_t node_step(struct node *n)
 	entry_timers(n);
 	waiter_expire(n);
 	entry_start_queued(n);
+	peers_step(n);
+	fence_step(n);
 	lease_step(n); // an activation that starts may want generations
 	drain_step(n);
 	watch_step(n);

@@ -45,6 +45,7 @@ struct node_config {
 	uint16_t workers;                // as given to dp_create
 	const char *host_id;             // where this run is (store/lock.h); NULL or "" = not known
 	const char *address;             // shown to others; may be NULL
+	uint64_t fence_grace_ms;         // O6: a dead node is fenced so long after its lease; 0 = off
 	bool node_lock_held;             // this process holds the node id's file lock on host_id (O4)
 };
 
@@ -118,6 +119,21 @@ struct node_where {
 typedef void (*node_where_done)(void *arg, const struct node_where *where);
 void node_where(struct node *node, struct spot_key key, node_where_done done, void *arg);
 
+// O6: the formal release of a dead node's Spots. Refused while that node counts as live: this node must
+// have watched its beat stand still without a gap for TTL * (1 + rho). Results: OK; NotFound: no such
+// node; InvalidOperation: this very node; Rejected: counts as live, or came back; Unavailable: no view,
+// no lease, or another fence under way. Repeated: changed = false. At the deadline DeadlineExceeded,
+// and the release goes on.
+struct node_fence_report {
+	struct result result;
+	bool changed;
+	uint64_t rows_released;
+	const char *text; // for people, during the call
+};
+typedef void (*node_fence_done)(void *arg, const struct node_fence_report *report);
+void node_fence(struct node *node, struct span node_id, uint64_t deadline_boot_ns,
+	node_fence_done done, void *arg);
+
 struct dp_spot *node_find(struct node *node, struct spot_key key);
 // Walks local Spots, max a call; cursor 0 = start and end.
 uint32_t node_walk(struct node *node, uint64_t *cursor, uint32_t max,
@@ -134,6 +150,8 @@ enum node_event_kind {
 	NODE_EVENT_LEASE_REGAINED = 7,
 	NODE_EVENT_OVERRUN = 8,
 	NODE_EVENT_SKEW = 9,
+	NODE_EVENT_PEER = 10,   // another node's standing changed (id: its node id; value: peers.h)
+	NODE_EVENT_FENCED = 11, // id: node id; value: Spots released
 };
 struct node_event {
 	enum node_event_kind kind;
@@ -141,6 +159,6 @@ struct node_event {
 	struct span id;
 	struct result result;
 	uint64_t value; // ns, generation, … by kind
-	char text[160];
+	char text[160]; // never empty: what, where, what next
 };
 void node_set_event_sink(struct node *node, void (*sink)(void *arg, const struct node_event *e), void *arg);

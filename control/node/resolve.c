@@ -135,11 +135,15 @@ static bool keep_those_who_wait_for_an_attempt(struct node *n, struct entry *e, 
 	return false;
 }
 
-static void found_creating(struct node *n, struct entry *e)
+// Each look doubles the pause. The limit is per stretch of waiting, whoever waits.
+static void look_again_later(struct node *n, struct entry *e)
 {
-	sift(n, e, keep_those_who_wait_for_an_attempt);
-	if (e->await_until_ns == 0)
+	if (e->await_until_ns == 0) {
 		e->await_until_ns = n->now_ns + AWAIT_LIMIT_MS * NS_PER_MS;
+		e->await_ms = AWAIT_MS;
+	} else if (e->await_ms < AWAIT_MAX_MS) {
+		e->await_ms *= 2;
+	}
 	if (e->waiters != NULL && n->now_ns < e->await_until_ns) {
 		entry_event(n, e, ACTIVATION_EV_OTHERS);
 		return;
@@ -147,6 +151,13 @@ static void found_creating(struct node *n, struct entry *e)
 	e->await_until_ns = 0;
 	entry_fails(e, result_refused(RESULT_UNAVAILABLE, REASON_OWNER_UNUSABLE));
 	entry_event(n, e, ACTIVATION_EV_REFUSED);
+}
+
+static void found_creating(struct node *n, struct entry *e)
+{
+	sift(n, e, keep_those_who_wait_for_an_attempt);
+	e->waits_for_view = true; // a dead claimant shows there
+	look_again_later(n, e);
 }
 
 // ---- terminal completion adapter (A3): authority stays, nothing is built ----
@@ -158,8 +169,9 @@ static void owner_cannot_be_used(
 	entry_event(n, e, ACTIVATION_EV_ELSEWHERE);
 }
 
-// A row of this node's that nobody works on: of a former run (O6), or left by a lost answer. Its
-// formal release comes first; only what is read after it can be Missing.
+// A row of this node's that nobody works on: of a former run (O6), or left by a lost answer; or the
+// claim of another node's run that is over (A8). Its formal release comes first; only what is read
+// after it can be Missing.
 static void found_orphan(struct node *n, struct entry *e)
 {
 	if (!lease_is_live(n)) {
@@ -181,13 +193,55 @@ static bool keep_same_id(struct node *n, struct entry *e, struct waiter *w)
 	return false;
 }
 
-static struct resolve_row look_at(struct node *n, struct entry *e)
+// ---- owned by another node ----
+static enum peer_standing owner_standing(struct node *n, struct entry *e)
+{
+	const struct store_spot_row *row = &e->op.row;
+	if (!store_boot_equal(e->seen_boot, row->owner_boot)) {
+		e->seen_boot = row->owner_boot;
+		e->seen_ns = n->now_ns;
+	}
+	return peers_standing(n, row->owner_node, row->owner_boot, row->owner_lease, e->seen_ns);
+}
+
+static bool keep_messages_and_closes(struct node *n, struct entry *e, struct waiter *w)
+{
+	const struct store_spot_row *row = &e->op.row;
+	if (w->kind == WAITER_MESSAGES || waiter_is(w, WIRE_CONTROL_CLOSE))
+		return true;
+	const struct dp_type *type = dp_type_by_name(n->dp, row->type_name);
+	bool same_type = type != NULL && dp_type_key(type).value == w->spot_type.value;
+	if (waiter_is(w, WIRE_CONTROL_CREATE))
+		waiter_end(n, w, result_refused(RESULT_ALREADY_EXISTS, REASON_NONE), NULL);
+	else if (waiter_wants_creation(w) && !same_type)
+		waiter_end(n, w, result_refused(RESULT_TYPE_MISMATCH, REASON_NONE), NULL);
+	else
+		waiter_end_ok(n, w, row->object_generation, false);
+	return false;
+}
+
+// Ready on another node that is live: what needs only the row is answered here.
+static void found_elsewhere(struct node *n, struct entry *e)
+{
+	sift(n, e, keep_messages_and_closes);
+	entry_fails(e, result_refused(RESULT_UNAVAILABLE, REASON_OWNER_UNUSABLE));
+	entry_event(n, e, ACTIVATION_EV_ELSEWHERE);
+}
+
+static enum owner_standing owner_of(
+	const struct node *n, const struct store_spot_row *row, enum peer_standing peer)
+{
+	if (strcmp(row->owner_node, n->node_id) != 0)
+		return peer_is_over(peer) ? OWNER_OTHER_OVER : OWNER_OTHER_LIVE;
+	return store_boot_equal(row->owner_boot, n->boot) ? OWNER_THIS_RUN : OWNER_FORMER_RUN;
+}
+
+static struct resolve_row look_at(struct node *n, struct entry *e, enum peer_standing peer)
 {
 	const struct store_spot_row *row = &e->op.row;
 	struct resolve_row look = {.exists = row->exists,
 		.ready = row->state == STORE_SPOT_READY,
-		.owner_is_this_node = strcmp(row->owner_node, n->node_id) == 0,
-		.owner_is_this_run = store_boot_equal(row->owner_boot, n->boot),
+		.owner = owner_of(n, row, peer),
 		.owner_lease = row->owner_lease,
 		.read_wall_ns = e->op.store_wall_ns};
 	struct dp_spot *spot = dp_spot_of_route(route_lookup(n->routes, e->key));
@@ -203,8 +257,58 @@ static struct resolve_row look_at(struct node *n, struct entry *e)
 	return look;
 }
 
+static void resolve_creating(struct node *n, struct entry *e, enum claimant claimant)
+{
+	switch (claimant) {
+	case CLAIMANT_OTHER:
+		found_creating(n, e);
+		return;
+	case CLAIMANT_OURS_LOST:
+	case CLAIMANT_DEAD:
+		found_orphan(n, e);
+		return;
+	}
+}
+
+static void resolve_unavailable(struct node *n, struct entry *e, const struct resolved *r)
+{
+	if (r->as.unavailable.evidence == EVIDENCE_OWNER_OVER)
+		owner_cannot_be_used(n, e,
+			(struct owner_availability_changed){
+				r->as.unavailable.authority, r->as.unavailable.evidence});
+	else
+		found_orphan(n, e);
+}
+
+static void row_read(struct node *n, struct entry *e, enum peer_standing peer)
+{
+	struct resolve_row look = look_at(n, e, peer);
+	struct resolved r = activation_resolve(&look);
+	bool waits = r.kind == RESOLVED_CREATING && r.as.creating.claimant == CLAIMANT_OTHER;
+	if (!waits)
+		e->await_until_ns = 0;
+	switch (r.kind) {
+	case RESOLVED_MISSING:
+		found_missing(n, e);
+		return;
+	case RESOLVED_CREATING:
+		resolve_creating(n, e, r.as.creating.claimant);
+		return;
+	case RESOLVED_READY:
+		if (r.as.ready.place == READY_HERE)
+			entry_event(n, e, ACTIVATION_EV_HERE);
+		else
+			found_elsewhere(n, e);
+		return;
+	case RESOLVED_UNAVAILABLE:
+		resolve_unavailable(n, e, &r);
+		return;
+	}
+}
+
 void resolve_row_read(struct node *n, struct entry *e)
 {
+	const struct store_spot_row *row = &e->op.row;
 	if (e->op.outcome != STORE_DONE) { // a store failure is not a state (A2)
 		entry_fails(e, result_refused(RESULT_UNAVAILABLE, REASON_STORE_UNREACHABLE));
 		if (e->op.outcome == STORE_DAMAGED)
@@ -212,32 +316,17 @@ void resolve_row_read(struct node *n, struct entry *e)
 		entry_event(n, e, ACTIVATION_EV_FAILED);
 		return;
 	}
-	if (e->op.row.exists)
+	if (row->exists)
 		sift(n, e, keep_same_id);
-	struct resolve_row look = look_at(n, e);
-	struct resolved r = activation_resolve(&look);
-	switch (r.kind) {
-	case RESOLVED_MISSING:
-		found_missing(n, e);
-		return;
-	case RESOLVED_CREATING:
-		if (r.as.creating.claimant == CLAIMANT_OURS_LOST)
-			found_orphan(n, e);
-		else
-			found_creating(n, e);
-		return;
-	case RESOLVED_READY:
-		entry_event(n, e, ACTIVATION_EV_HERE);
-		return;
-	case RESOLVED_UNAVAILABLE:
-		if (r.as.unavailable.evidence == EVIDENCE_OTHER_NODE)
-			owner_cannot_be_used(n, e,
-				(struct owner_availability_changed){r.as.unavailable.authority,
-					r.as.unavailable.evidence});
-		else
-			found_orphan(n, e);
+	bool others = row->exists && strcmp(row->owner_node, n->node_id) != 0;
+	enum peer_standing peer = others ? owner_standing(n, e) : PEER_LIVE;
+	if (peer == PEER_UNKNOWN) { // a run that joined after the view: look at the nodes first
+		peers_refresh(n);
+		e->waits_for_view = true;
+		look_again_later(n, e);
 		return;
 	}
+	row_read(n, e, peer);
 }
 
 // ---- route admission: the Spot lives here ----

@@ -59,6 +59,10 @@ const char *store_op_kind_name(enum store_op_kind kind)
 		return "generation.draw";
 	case STORE_SPOT_LIST:
 		return "spot.list";
+	case STORE_NODE_FENCE:
+		return "node.fence";
+	case STORE_SPOT_FENCE:
+		return "spot.fence";
 	}
 	return NULL;
 }

@@ -8,7 +8,7 @@
 #include "base/latency.h"
 #include "store/store.h"
 
-enum { STORE_OP_KINDS = STORE_SPOT_LIST + 1, STORE_OUTCOMES = STORE_EXHAUSTED + 1 };
+enum { STORE_OP_KINDS = STORE_SPOT_FENCE + 1, STORE_OUTCOMES = STORE_EXHAUSTED + 1 };
 
 struct store_meter {
 	struct clock *clock;

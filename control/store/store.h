@@ -93,6 +93,13 @@ enum store_op_kind {
 	STORE_GENERATION_DRAW = 12, // in: range_count wanted → range_first, range_count given (fewer at
 				    // the end): object generations never given before. EXHAUSTED: none
 	STORE_SPOT_LIST = 13, // pages by key: in row.key = after (zero: start), rows, limit → rows, count
+	STORE_NODE_FENCE = 14, // in: node.node_id, node.boot and expect_beat as watched: marks that run
+			       // as fenced → node. CONFLICT: node as it is. Repeated: DONE
+	STORE_SPOT_FENCE = 15, // in: node.node_id, node.boot of a run that is fenced or left, row.owner_*
+			       // of who takes, limit. Takes up to `limit` rows of that node, each by a
+			       // conditional write on its own row (boot and authority generation as
+			       // seen; authority generation + 1), and releases it → count released
+			       // (O6). CONFLICT: that run is not over: node as it is
 };
 enum { STORE_NODES_MAX = 64 };
 

@@ -239,6 +239,29 @@ static struct resolved unavailable(const struct resolve_row *row, enum owner_evi
 	return r;
 }
 
+static enum claimant claimant_of(enum owner_standing owner)
+{
+	switch (owner) {
+	case OWNER_THIS_RUN:
+	case OWNER_FORMER_RUN:
+		return CLAIMANT_OURS_LOST;
+	case OWNER_OTHER_OVER:
+		return CLAIMANT_DEAD;
+	case OWNER_OTHER_LIVE:
+		break;
+	}
+	return CLAIMANT_OTHER;
+}
+
+static struct resolved ready(const struct resolve_row *row, enum ready_place place)
+{
+	struct resolved r = {.kind = RESOLVED_READY};
+	r.as.ready.place = place;
+	r.as.ready.authority = row->fence;
+	r.as.ready.owner_lease = row->owner_lease;
+	return r;
+}
+
 struct resolved activation_resolve(const struct resolve_row *row)
 {
 	struct resolved r = {.kind = RESOLVED_MISSING};
@@ -248,20 +271,20 @@ struct resolved activation_resolve(const struct resolve_row *row)
 	}
 	if (!row->ready) {
 		r.kind = RESOLVED_CREATING;
-		r.as.creating.claimant =
-			row->owner_is_this_node ? CLAIMANT_OURS_LOST : CLAIMANT_OTHER;
+		r.as.creating.claimant = claimant_of(row->owner);
 		r.as.creating.reservation = row->fence;
 		memcpy(r.as.creating.attempt, row->last_operation, sizeof(r.as.creating.attempt));
 		return r;
 	}
-	if (!row->owner_is_this_node)
-		return unavailable(row, EVIDENCE_OTHER_NODE);
-	if (!row->owner_is_this_run)
+	switch (row->owner) {
+	case OWNER_OTHER_LIVE:
+		return ready(row, READY_ELSEWHERE);
+	case OWNER_OTHER_OVER:
+		return unavailable(row, EVIDENCE_OWNER_OVER);
+	case OWNER_FORMER_RUN:
 		return unavailable(row, EVIDENCE_FORMER_RUN);
-	if (!row->object_here)
-		return unavailable(row, EVIDENCE_NO_OBJECT);
-	r.kind = RESOLVED_READY;
-	r.as.ready.authority = row->fence;
-	r.as.ready.owner_lease = row->owner_lease;
-	return r;
+	case OWNER_THIS_RUN:
+		break;
+	}
+	return row->object_here ? ready(row, READY_HERE) : unavailable(row, EVIDENCE_NO_OBJECT);
 }

@@ -22,12 +22,24 @@ enum resolved_kind {
 enum claimant { // whose attempt a CREATING row is
 	CLAIMANT_OTHER = 1,
 	CLAIMANT_OURS_LOST = 2, // this node's (this run's or a former one's) and nobody works on it
+	CLAIMANT_DEAD = 3,      // another node's run that is over: who reads this cleans it (A8)
 };
 
+enum ready_place { READY_HERE = 1, READY_ELSEWHERE = 2 };
+
 enum owner_evidence { // what speaks against the owner
-	EVIDENCE_OTHER_NODE = 1,  // not ours to serve
+	EVIDENCE_OWNER_OVER = 1,  // another node's run that is over; its release is a formal act (O6)
 	EVIDENCE_FORMER_RUN = 2,  // a run of this node that is over
 	EVIDENCE_NO_OBJECT = 3,   // this run's row, and no object for it
+};
+
+// Who the row names, as this node can tell (O4). A run that this node's view does not know yet is not
+// among them: the driver reads the view anew before it asks.
+enum owner_standing {
+	OWNER_THIS_RUN = 1,
+	OWNER_FORMER_RUN = 2, // of this node
+	OWNER_OTHER_LIVE = 3,
+	OWNER_OTHER_OVER = 4,
 };
 
 struct authority_fence {
@@ -48,6 +60,7 @@ struct resolved {
 			uint8_t attempt[16];
 		} creating;
 		struct {
+			enum ready_place place;
 			struct authority_fence authority;
 			struct lease_generation owner_lease;
 		} ready;
@@ -61,8 +74,7 @@ struct resolved {
 struct resolve_row { // what of a stored row decides
 	bool exists;
 	bool ready; // else creating
-	bool owner_is_this_node;
-	bool owner_is_this_run;
+	enum owner_standing owner;
 	bool object_here; // a live route to an object of this very object generation
 	struct authority_fence fence;
 	struct lease_generation owner_lease;
@@ -87,8 +99,8 @@ struct owner_availability_changed {
 #define ACTIVATION_STATES(X)                                                                       \
 	X(IDLE, "idle", "nothing under way: Ready with an object here, or unknown")                \
 	X(READING, "reading", "the stored row is being read")                                      \
-	X(AWAITING, "awaiting", "another node's attempt; read again later")                        \
-	X(CLEANING, "cleaning", "a row of this node that nobody works on is being deleted")        \
+	X(AWAITING, "awaiting", "another node's attempt, or a run not seen yet; read again later")  \
+	X(CLEANING, "cleaning", "a row that nobody works on is being deleted (A8)")                 \
 	X(QUEUED, "queued", "a creation waits for its turn (A10)")                                 \
 	X(DRAWING, "drawing", "waits for an object generation (T3)")                               \
 	X(CLAIMING, "claiming", "the claim is at the store")                                       \
@@ -119,9 +131,9 @@ enum activation_state {
 	X(MISSING, "missing", "no row, and nobody wants one")                                      \
 	X(WANTED, "wanted", "no row, and somebody declared intent or creates")                     \
 	X(HERE, "here", "Ready with its object on this node")                                      \
-	X(ELSEWHERE, "elsewhere", "Ready with an owner that cannot be used here")                  \
-	X(OTHERS, "others", "Creating by another node")                                            \
-	X(ORPHAN, "orphan", "a row of this node that nobody works on")                             \
+	X(ELSEWHERE, "elsewhere", "Ready with an owner that is not this run")                       \
+	X(OTHERS, "others", "Creating by another node, or owned by a run not seen yet")             \
+	X(ORPHAN, "orphan", "a row of this node, or a dead node's claim, that nobody works on")     \
 	X(REFUSED, "refused", "a bound, a collision or the end of admission refuses")              \
 	X(TURN, "turn", "a place among the running activations is free")                           \
 	X(DRAWN, "drawn", "an object generation is at hand")                                       \

@@ -384,9 +384,11 @@ static void log_event(const struct node_event *e)
 	case NODE_EVENT_LEASE_LOST:
 	case NODE_EVENT_OVERRUN:
 	case NODE_EVENT_SKEW:
+	case NODE_EVENT_FENCED:
 		log_line(LOG_LEVEL_WARN, "%s", e->text);
 		return;
 	case NODE_EVENT_LEASE_REGAINED:
+	case NODE_EVENT_PEER:
 		log_line(LOG_LEVEL_INFO, "%s", e->text);
 		return;
 	case NODE_EVENT_STATE:

@@ -67,6 +67,8 @@ static void on_event(void *arg, const struct node_event *e)
 	r->events[e->kind]++;
 	r->last_event = *e;
 	r->last_event_of[e->kind] = e->value;
+	memcpy(r->last_text_of[e->kind], e->text, sizeof(e->text));
+	assert_true(e->text[0] != 0); // every event says what happened
 }
 
 void rig_begin(struct rig *r)
@@ -117,9 +119,37 @@ void rig_destroy(struct rig *r)
 	free(r);
 }
 
+void rig_peer_write(struct rig *r)
+{
+	memory_store_node_put(r->store, &r->peer);
+}
+
+void rig_peer(struct rig *r, const char *node_id, uint8_t boot, uint64_t lease_generation)
+{
+	r->peer = (struct store_node_row){.exists = true, .ttl_ms = 15000, .beat = 1};
+	strcpy(r->peer.node_id, node_id);
+	strcpy(r->peer.host_id, "host-b");
+	strcpy(r->peer.address, "10.0.0.2:7000");
+	r->peer.boot.bytes[0] = boot;
+	r->peer.lease_generation.value = lease_generation;
+	r->peer_beats = true;
+	r->peer_next_ns = r->clock.boot_ns + SECOND;
+	rig_peer_write(r);
+}
+
+void rig_peer_stops(struct rig *r)
+{
+	r->peer_beats = false;
+}
+
 void rig_step(struct rig *r, uint64_t ns)
 {
 	r->clock.boot_ns += ns;
+	if (r->peer_beats && r->clock.boot_ns >= r->peer_next_ns) {
+		r->peer.beat++;
+		r->peer_next_ns += SECOND;
+		rig_peer_write(r);
+	}
 	(void)node_step(r->node);
 }
 

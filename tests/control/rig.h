@@ -23,6 +23,10 @@ struct rig {
 	uint32_t events[16];
 	struct node_event last_event;
 	uint64_t last_event_of[16];
+	char last_text_of[16][160];
+	struct store_node_row peer; // another node's row: its beat moves each second while peer_beats
+	bool peer_beats;
+	uint64_t peer_next_ns;
 };
 
 #define MS UINT64_C(1000000)
@@ -43,6 +47,11 @@ struct node_status rig_status(struct rig *r);
 struct store_spot_row rig_row(struct rig *r, const char *id); // exists = false when there is none
 struct dp_spot *rig_spot(struct rig *r, const char *id);
 struct span rig_id(const char *id);
+
+// Another node's run: its row is in the store and its beat moves from now on.
+void rig_peer(struct rig *r, const char *node_id, uint8_t boot, uint64_t lease_generation);
+void rig_peer_stops(struct rig *r); // its beat stands still from now on
+void rig_peer_write(struct rig *r); // r->peer as it is, to the store
 
 struct rig_answer { // of an operator's operation
 	uint32_t count;

@@ -103,29 +103,37 @@ static void A2__the_resolver_has_four_answers(void **state)
 	assert_int_equal(r.kind, RESOLVED_MISSING);
 	assert_int_equal(r.as.missing.lookup_wall_ns, 5);
 
-	row = (struct resolve_row){.exists = true, .fence = {.object_generation = {7}}};
+	row = (struct resolve_row){.exists = true, .owner = OWNER_OTHER_LIVE, .fence = {.object_generation = {7}}};
 	r = activation_resolve(&row);
 	assert_int_equal(r.kind, RESOLVED_CREATING);
 	assert_int_equal(r.as.creating.claimant, CLAIMANT_OTHER);
 	assert_int_equal(r.as.creating.reservation.object_generation.value, 7);
-	row.owner_is_this_node = true;
+	row.owner = OWNER_OTHER_OVER;
+	assert_int_equal(activation_resolve(&row).as.creating.claimant, CLAIMANT_DEAD);
+	row.owner = OWNER_FORMER_RUN;
+	assert_int_equal(activation_resolve(&row).as.creating.claimant, CLAIMANT_OURS_LOST);
+	row.owner = OWNER_THIS_RUN;
 	assert_int_equal(activation_resolve(&row).as.creating.claimant, CLAIMANT_OURS_LOST);
 
 	row.ready = true;
-	assert_int_equal(activation_resolve(&row).as.unavailable.evidence, EVIDENCE_FORMER_RUN);
-	row.owner_is_this_run = true;
 	r = activation_resolve(&row);
 	assert_int_equal(r.kind, RESOLVED_UNAVAILABLE);
 	assert_int_equal(r.as.unavailable.evidence, EVIDENCE_NO_OBJECT);
+	row.owner = OWNER_FORMER_RUN;
+	assert_int_equal(activation_resolve(&row).as.unavailable.evidence, EVIDENCE_FORMER_RUN);
+	row.owner = OWNER_THIS_RUN;
 	row.object_here = true;
 	row.owner_lease.value = 3;
 	r = activation_resolve(&row);
 	assert_int_equal(r.kind, RESOLVED_READY);
+	assert_int_equal(r.as.ready.place, READY_HERE);
 	assert_int_equal(r.as.ready.owner_lease.value, 3);
-	row.owner_is_this_node = false;
+	row.owner = OWNER_OTHER_LIVE;
+	assert_int_equal(activation_resolve(&row).as.ready.place, READY_ELSEWHERE);
+	row.owner = OWNER_OTHER_OVER;
 	r = activation_resolve(&row);
 	assert_int_equal(r.kind, RESOLVED_UNAVAILABLE);
-	assert_int_equal(r.as.unavailable.evidence, EVIDENCE_OTHER_NODE);
+	assert_int_equal(r.as.unavailable.evidence, EVIDENCE_OWNER_OVER);
 	assert_int_equal(r.as.unavailable.authority.object_generation.value, 7);
 }
 

@@ -193,6 +193,7 @@ static void A3_Z5__an_unusable_owner_is_not_missing(void **state)
 static void A2__another_nodes_attempt_is_awaited_by_intents_only(void **state)
 {
 	struct rig *r = *state;
+	rig_peer(r, "other", 9, 1);
 	put_row(r, "truck-1", "other", STORE_SPOT_CREATING, 9);
 	fake_resolve(r->dp, 0, "truck-1", "tracker");
 	fake_resolve(r->dp, 1, "truck-1", NULL);
@@ -208,6 +209,7 @@ static void A2__another_nodes_attempt_is_awaited_by_intents_only(void **state)
 static void A2__an_await_ends(void **state)
 {
 	struct rig *r = *state;
+	rig_peer(r, "other", 9, 1);
 	put_row(r, "truck-1", "other", STORE_SPOT_CREATING, 9);
 	fake_resolve(r->dp, 0, "truck-1", "tracker");
 	rig_run(r, 31 * SECOND);

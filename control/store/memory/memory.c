@@ -260,6 +260,52 @@ static enum store_outcome node_change(struct memory_data *m, struct store_op *op
 	return STORE_DONE;
 }
 
+static enum store_outcome node_fence(struct memory_data *m, struct store_op *op)
+{
+	struct store_node_row *row = node_row(m, op->node.node_id);
+	bool hit = row != NULL && store_boot_equal(row->boot, op->node.boot) &&
+		   (row->fenced || row->beat == op->expect_beat);
+	op->node.exists = row != NULL;
+	if (hit)
+		row->fenced = true;
+	if (row != NULL)
+		op->node = *row;
+	return hit ? STORE_DONE : STORE_CONFLICT;
+}
+
+static bool release_taken(struct store_spot_row *row, void *arg)
+{
+	struct row_walk *walk = arg;
+	struct store_op *op = walk->op;
+	if (strcmp(row->owner_node, op->node.node_id) != 0)
+		return true;
+	if (row->authority_generation.value == GENERATION_MAX) { // T6
+		op->outcome = STORE_EXHAUSTED;
+		return false;
+	}
+	spot_remove(walk->store, row->key);
+	op->count++;
+	return op->count < op->limit;
+}
+
+static enum store_outcome spot_fence(struct memory_data *m, struct store_op *op)
+{
+	struct store_node_row *row = node_row(m, op->node.node_id);
+	bool over = row != NULL && store_boot_equal(row->boot, op->node.boot) &&
+		    (row->fenced || store_boot_is_zero(row->boot));
+	op->count = 0;
+	op->node.exists = row != NULL;
+	if (!over) {
+		if (row != NULL)
+			op->node = *row;
+		return STORE_CONFLICT;
+	}
+	op->outcome = STORE_DONE;
+	if (op->limit > 0)
+		spot_rows_each(&m->spots, release_taken, &(struct row_walk){m, op});
+	return op->outcome;
+}
+
 static enum store_outcome node_read(struct memory_data *m, struct store_op *op)
 {
 	struct store_node_row *row = node_row(m, op->node.node_id);
@@ -305,6 +351,10 @@ static enum store_outcome apply(struct memory_store *store, struct store_op *op)
 		return generation_draw(m, op);
 	case STORE_SPOT_LIST:
 		return spot_list(m, op);
+	case STORE_NODE_FENCE:
+		return node_fence(m, op);
+	case STORE_SPOT_FENCE:
+		return spot_fence(m, op);
 	}
 	CHECK(!"operation kind");
 	return STORE_DAMAGED;

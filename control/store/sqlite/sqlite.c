@@ -251,7 +251,7 @@ static void *lane_main(void *arg)
 static bool is_lease_op(enum store_op_kind kind)
 {
 	return kind == STORE_NODE_READ || kind == STORE_NODE_JOIN || kind == STORE_NODE_RENEW ||
-	       kind == STORE_NODE_LEAVE || kind == STORE_NODE_LIST;
+	       kind == STORE_NODE_LEAVE || kind == STORE_NODE_LIST || kind == STORE_NODE_FENCE;
 }
 
 static void sqlite_submit(struct store *store, struct store_op *op)

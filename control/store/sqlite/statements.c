@@ -364,6 +364,105 @@ static enum store_outcome list_nodes(struct connection *c, struct store_op *op)
 	return good ? STORE_DONE : damaged_row(c);
 }
 
+// ---- fencing (O6) ----
+static enum store_outcome fence_node(struct connection *c, struct store_op *op)
+{
+	sqlite3_stmt *s = fresh(c, STATEMENT_NODE_FENCE);
+	int rc = sqlite3_bind_text(s, 1, op->node.node_id, -1, SQLITE_TRANSIENT);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_bind_blob(s, 2, op->node.boot.bytes, 16, SQLITE_TRANSIENT);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_bind_int64(s, 3, (sqlite3_int64)op->expect_beat);
+	if (rc == SQLITE_OK)
+		rc = step_once(s);
+	if (rc != SQLITE_OK)
+		return failed(c, rc);
+	bool changed = sqlite3_changes(c->db) == 1;
+	return reread_node(c, op, changed ? STORE_DONE : STORE_CONFLICT);
+}
+
+static enum store_outcome run_take(struct connection *c, const struct store_op *op,
+	const struct store_spot_row *seen, enum store_statement which)
+{
+	sqlite3_stmt *s = fresh(c, which);
+	int rc = bind_fences(s, seen);
+	if (rc == SQLITE_OK && which == STATEMENT_SPOT_TAKE) {
+		rc |= sqlite3_bind_text(s, 5, op->row.owner_node, -1, SQLITE_TRANSIENT);
+		rc |= sqlite3_bind_blob(s, 6, op->row.owner_boot.bytes, 16, SQLITE_TRANSIENT);
+		rc |= sqlite3_bind_int64(s, 7, (sqlite3_int64)op->row.owner_lease.value);
+		rc |= bind_op(s, 8, op->id);
+		rc |= sqlite3_bind_int64(s, 9, (sqlite3_int64)store_version_of(op->id).value);
+	}
+	if (rc == SQLITE_OK)
+		rc = step_once(s);
+	return rc == SQLITE_OK ? STORE_DONE : failed(c, rc);
+}
+
+// The row changes hands (nothing of its former owner fits it any more) and is released by the new
+// owner, both in the caller's transaction.
+static enum store_outcome take_and_release(
+	struct connection *c, struct store_op *op, struct store_spot_row *seen)
+{
+	if (seen->authority_generation.value == GENERATION_MAX)
+		return STORE_EXHAUSTED; // T6
+	enum store_outcome outcome = run_take(c, op, seen, STATEMENT_SPOT_TAKE);
+	if (outcome != STORE_DONE || sqlite3_changes(c->db) != 1)
+		return outcome;
+	seen->owner_boot = op->row.owner_boot;
+	seen->authority_generation.value++;
+	outcome = run_take(c, op, seen, STATEMENT_SPOT_TAKEN);
+	op->count += outcome == STORE_DONE && sqlite3_changes(c->db) == 1;
+	return outcome;
+}
+
+enum { FENCE_PAGE = 16 };
+
+static enum store_outcome read_page(
+	struct connection *c, const struct store_op *op, struct store_spot_row *rows, uint32_t *count)
+{
+	uint32_t wanted = op->limit - op->count < FENCE_PAGE ? op->limit - op->count : FENCE_PAGE;
+	sqlite3_stmt *s = fresh(c, STATEMENT_SPOTS_OF_NODE);
+	int rc = sqlite3_bind_text(s, 1, op->node.node_id, -1, SQLITE_TRANSIENT);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_bind_int64(s, 2, wanted);
+	bool good = true;
+	*count = 0;
+	while (rc == SQLITE_OK && good) {
+		int step = sqlite3_step(s);
+		if (step == SQLITE_DONE)
+			break;
+		rc = step == SQLITE_ROW ? SQLITE_OK : step;
+		good = rc != SQLITE_OK || spot_row_read(s, &rows[*count]);
+		*count += rc == SQLITE_OK && good;
+	}
+	sqlite3_reset(s);
+	if (rc != SQLITE_OK)
+		return failed(c, rc);
+	return good ? STORE_DONE : damaged_row(c);
+}
+
+static enum store_outcome fence_spots(struct connection *c, struct store_op *op)
+{
+	struct store_spot_row rows[FENCE_PAGE];
+	struct store_boot_id run = op->node.boot;
+	uint32_t count = 1;
+	op->count = 0;
+	enum store_outcome outcome = reread_node(c, op, STORE_DONE);
+	bool over = op->node.exists && store_boot_equal(op->node.boot, run) &&
+		    (op->node.fenced || store_boot_is_zero(run));
+	if (outcome == STORE_DONE && !over)
+		return STORE_CONFLICT;
+	while (outcome == STORE_DONE && op->count < op->limit && count > 0) {
+		uint32_t before = op->count;
+		outcome = read_page(c, op, rows, &count);
+		for (uint32_t i = 0; outcome == STORE_DONE && i < count; i++)
+			outcome = take_and_release(c, op, &rows[i]);
+		if (op->count == before)
+			break;
+	}
+	return outcome;
+}
+
 bool store_op_writes(enum store_op_kind kind)
 {
 	return kind != STORE_NODE_READ && kind != STORE_NODE_LIST && kind != STORE_SPOT_READ &&
@@ -398,6 +497,10 @@ enum store_outcome connection_run(struct connection *c, struct store_op *op)
 		return draw_generations(c, op);
 	case STORE_SPOT_LIST:
 		return list_spots(c, op);
+	case STORE_NODE_FENCE:
+		return fence_node(c, op);
+	case STORE_SPOT_FENCE:
+		return fence_spots(c, op);
 	}
 	CHECK(!"operation kind");
 	return STORE_DAMAGED;
@@ -433,6 +536,8 @@ enum store_outcome connection_settle(struct connection *c, struct store_op *op)
 	case STORE_SPOT_FORMER:
 	case STORE_GENERATION_DRAW:
 	case STORE_SPOT_LIST:
+	case STORE_NODE_FENCE:
+	case STORE_SPOT_FENCE:
 		return STORE_UNKNOWN; // repeating these is harmless
 	}
 	return there ? STORE_DONE : STORE_UNREACHABLE;

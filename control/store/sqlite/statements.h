@@ -43,7 +43,16 @@
 		     "host_id = excluded.host_id, address = excluded.address")                     \
 	X(NODE_RENEW, "UPDATE nodes SET beat = beat + 1 WHERE node_id = ?1 AND boot = ?2 AND "     \
 		      "fenced = 0 AND beat < 9223372036854775807")                                 \
-	X(NODE_LEAVE, "UPDATE nodes SET boot = zeroblob(16) WHERE node_id = ?1 AND boot = ?2")
+	X(NODE_LEAVE, "UPDATE nodes SET boot = zeroblob(16) WHERE node_id = ?1 AND boot = ?2")     \
+	X(NODE_FENCE, "UPDATE nodes SET fenced = 1 WHERE node_id = ?1 AND boot = ?2 AND "          \
+		      "(fenced = 1 OR beat = ?3)")                                                 \
+	X(SPOTS_OF_NODE, "SELECT " SPOT_COLUMNS " FROM spots WHERE owner_node = ?1 LIMIT ?2")      \
+	X(SPOT_TAKE, "UPDATE spots SET owner_node = ?5, owner_boot = ?6, owner_lease = ?7, "       \
+		     "authority_generation = authority_generation + 1, last_operation = ?8, "      \
+		     "version = ?9 WHERE key = ?1 AND owner_boot = ?2 AND "                        \
+		     "object_generation = ?3 AND authority_generation = ?4")                       \
+	X(SPOT_TAKEN, "DELETE FROM spots WHERE key = ?1 AND owner_boot = ?2 AND "                  \
+		      "object_generation = ?3 AND authority_generation = ?4")
 
 enum store_statement {
 #define X(name, sql) STATEMENT_##name,
