@@ -123,9 +123,14 @@ static bool group_find(struct api *api, char *out_why, size_t why_bytes)
 {
 	const char *name = api->options.config->control.group;
 	api->group = (gid_t)-1;
+	api->operators = (gid_t)-1;
+	// Without a group of the configuration it is the one of our name, where the machine has it; the
+	// socket then keeps the group that the process gives it.
+	struct group *group = getgrnam(name[0] != '\0' ? name : "spotlane");
+	if (group != NULL)
+		api->operators = group->gr_gid;
 	if (name[0] == '\0')
 		return true;
-	struct group *group = getgrnam(name);
 	if (group == NULL) {
 		snprintf(out_why, why_bytes, "control.group: no group \"%s\" on this machine", name);
 		return false;

@@ -79,7 +79,8 @@ struct api {
 	uv_timer_t job_timer;
 	uint32_t handles; // open libuv handles, those of connections included
 	int lock_fd;
-	gid_t group; // (gid_t)-1 = none
+	gid_t group;     // the socket's; (gid_t)-1 = left as it is
+	gid_t operators; // whose members operate; (gid_t)-1 = none
 	uid_t owner;
 	char digest[CONFIG_DIGEST_BYTES];
 	struct api_conn *conns;

@@ -29,7 +29,7 @@ static enum api_role role_by_rules(const struct api *api, int fd, uid_t uid, gid
 			(rule->gid >= 0 && in_group(fd, gid, (gid_t)rule->gid)))
 			return (enum api_role)rule->role;
 	}
-	if (api->group != (gid_t)-1 && in_group(fd, gid, api->group))
+	if (api->operators != (gid_t)-1 && in_group(fd, gid, api->operators))
 		return API_ROLE_OPERATE;
 	return API_ROLE_READ;
 }

@@ -112,11 +112,25 @@ int client_send(struct client *client, const char *op, json_t *args)
 	return code;
 }
 
+static const char *what_next(int error)
+{
+	switch (error) {
+	case EACCES:
+		return "; join the socket's group (ls -l shows it) or ask root";
+	case ENOENT:
+	case ECONNREFUSED:
+		return "; does it run? systemctl status spotd, or name another --socket";
+	default:
+		return "";
+	}
+}
+
 static struct client *give_up(struct client *client, bool quiet, int *out_exit, const char *path, const char *why)
 {
+	int error = errno;
 	if (!quiet)
-		fprintf(stderr, "spotctl: cannot reach spotd at %s: %s\n", path, why);
-	*out_exit = errno == EACCES ? API_EXIT_NOT_PERMITTED : API_EXIT_NO_DAEMON;
+		fprintf(stderr, "spotctl: cannot reach spotd at %s: %s%s\n", path, why, what_next(error));
+	*out_exit = error == EACCES ? API_EXIT_NOT_PERMITTED : API_EXIT_NO_DAEMON;
 	client_close(client);
 	return NULL;
 }

@@ -159,7 +159,7 @@ static const struct config_key keys[] = {
 	TOP(CONFIG_MODE, "control.mode", control.mode, 0, 0777, "0660",
 		"Permission bits of the socket, in octal."),
 	TOP(CONFIG_TEXT, "control.group", control.group, 0, 64, "",
-		"Group that owns the socket and may operate; empty for none."),
+		"Group that owns the socket and may operate; empty: members of spotlane may, if there is such."),
 	LIST(struct config, CONFIG_RECORDS, "control.roles", control.roles, control.role_count,
 		CONFIG_ROLES_MAX, 0, 0, &role_schema, "Roles by user or group id; the first match counts."),
 	TOP(CONFIG_ENDPOINT, "metrics.listen", metrics.listen, 0, 0, NULL,
