@@ -58,8 +58,8 @@ static struct node *make_node(struct bench_node *n, const char **out_why)
 	return node_create(&c, n->clock, &n->rng, n->store, n->dp, n->routes, out_why);
 }
 
-bool bench_node_open(struct bench_node *n, uint32_t spots, const char *counter_module,
-	struct fabric_queue *queue)
+bool bench_node_open(struct bench_node *n, struct store *store, uint32_t spots,
+	const char *counter_module, struct fabric_queue *queue)
 {
 	uint8_t hash_key[16];
 	const struct spotlane_module *module = NULL;
@@ -73,7 +73,7 @@ bool bench_node_open(struct bench_node *n, uint32_t spots, const char *counter_m
 		fprintf(stderr, "spotbench: %s\n", why);
 		return false;
 	}
-	n->store = memory_store_create(n->clock, rng_u64(&n->rng));
+	n->store = store != NULL ? store : memory_store_create(n->clock, rng_u64(&n->rng));
 	n->routes = route_table_create(hash_key, spots);
 	if (n->store == NULL || n->routes == NULL)
 		return false;

@@ -256,8 +256,8 @@ static void report(struct memory_run *r, const struct figures *f, double spot_by
 static int run_open(struct memory_run *r)
 {
 	struct figures figures = {0};
-	if (!bench_node_open(
-		    &r->node, r->options->spots, r->options->counter_module, mill_queue(r->mill)))
+	if (!bench_node_open(&r->node, NULL, r->options->spots, r->options->counter_module,
+		    mill_queue(r->mill)))
 		return BENCH_ENVIRONMENT;
 	publish_reader_enter();
 	pin_to(r->options->router_cpu);
@@ -267,8 +267,8 @@ static int run_open(struct memory_run *r)
 		bench_node_step(&r->node);
 	}
 	size_t before = allocated_bytes();
-	r->planted = (struct planted){
-		.clock = r->node.clock, .delay_ns = r->options->plant_delay_ns};
+	r->planted =
+		(struct planted){.clock = r->node.clock, .delay_ns = r->options->plant_delay_ns};
 	bool right = say_hello(r) && build_spots(r);
 	double spot_bytes = (double)(allocated_bytes() - before) / r->options->spots;
 	right = right &&

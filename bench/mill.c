@@ -7,7 +7,12 @@
 #include "base/check.h"
 #include "base/mem.h"
 
-enum { SLOT_BYTES = MILL_HEADROOM_BYTES + MILL_ROOM_BYTES, MAC_BYTES = 6 };
+enum {
+	SLOT_BYTES = MILL_HEADROOM_BYTES + MILL_ROOM_BYTES,
+	MAC_BYTES = 6,
+	FRESH = MILL_FRAMES + FABRIC_BURST_MAX, // the worker keeps a few in its hand
+	SLOTS = MILL_FRAMES + FRESH,
+};
 
 struct mill_answer {
 	uint8_t *data;
@@ -16,10 +21,11 @@ struct mill_answer {
 
 struct mill {
 	struct fabric_queue_base base; // first
-	uint8_t *memory;               // MILL_FRAMES received frames, then as many fresh ones
+	uint8_t *memory;               // MILL_FRAMES received frames, then FRESH ones
 	uint32_t count, next;
 	uint16_t sizes[MILL_FRAMES];
-	uint32_t fresh_used;
+	uint8_t *fresh[FRESH]; // those that nobody has
+	uint32_t fresh_count;
 	uint32_t answers;
 	struct mill_answer answer[2 * MILL_FRAMES];
 };
@@ -68,20 +74,26 @@ static void mill_tx(struct fabric_queue *q, struct frame *frames, uint32_t n)
 static uint32_t mill_alloc(struct fabric_queue *q, struct frame *out, uint32_t n)
 {
 	struct mill *m = mill_of(q);
-	for (uint32_t i = 0; i < n; i++) {
-		if (m->fresh_used == MILL_FRAMES)
-			return i;
-		out[i] = (struct frame){
-			.data = slot(m, MILL_FRAMES + m->fresh_used++), .room = MILL_ROOM_BYTES};
-	}
-	return n;
+	uint32_t got = n < m->fresh_count ? n : m->fresh_count;
+	for (uint32_t i = 0; i < got; i++)
+		out[i] =
+			(struct frame){.data = m->fresh[--m->fresh_count], .room = MILL_ROOM_BYTES};
+	return got;
+}
+
+// Received frames stay where they are; fresh ones can be handed out again.
+static void put_back(struct mill *m, uint8_t *data)
+{
+	if (data < slot(m, MILL_FRAMES))
+		return;
+	CHECK(m->fresh_count < FRESH);
+	m->fresh[m->fresh_count++] = data;
 }
 
 static void mill_release(struct fabric_queue *q, struct frame *frames, uint32_t n)
 {
-	(void)q; // slots come back with the next mill_load
-	(void)frames;
-	(void)n;
+	for (uint32_t i = 0; i < n; i++)
+		put_back(mill_of(q), frames[i].data);
 }
 
 // What testpmd's macswap does: one burst in, two addresses exchanged in each frame, one burst out.
@@ -117,12 +129,14 @@ struct mill *mill_create(void)
 		return NULL;
 	m->base.ops = &mill_ops;
 	m->base.payload_bytes_max = MILL_ROOM_BYTES;
-	m->memory = mem_zalloc_aligned(2u << 20, (size_t)2 * MILL_FRAMES * SLOT_BYTES);
+	m->memory = mem_zalloc_aligned(2u << 20, (size_t)SLOTS * SLOT_BYTES);
 	if (m->memory == NULL) {
 		mem_free(m);
 		return NULL;
 	}
-	madvise(m->memory, (size_t)2 * MILL_FRAMES * SLOT_BYTES, MADV_HUGEPAGE);
+	madvise(m->memory, (size_t)SLOTS * SLOT_BYTES, MADV_HUGEPAGE);
+	for (uint32_t i = 0; i < FRESH; i++)
+		put_back(m, slot(m, SLOTS - 1 - i));
 	return m;
 }
 
@@ -155,7 +169,8 @@ void mill_load(struct mill *m, uint32_t count)
 	CHECK(count <= MILL_FRAMES);
 	m->count = count;
 	m->next = 0;
-	m->fresh_used = 0;
+	for (uint32_t i = 0; i < m->answers; i++)
+		put_back(m, m->answer[i].data);
 	m->answers = 0;
 }
 

@@ -139,7 +139,7 @@ int router_run(const struct bench_options *options, const char *socket_path, int
 	atomic_store(&r.wanted, ROUTER_ROUTE);
 	publish_start();
 	if (!open_port(&r, socket_path) ||
-		!bench_node_open(&r.node, options->spots, options->counter_module, r.queue))
+		!bench_node_open(&r.node, NULL, options->spots, options->counter_module, r.queue))
 		return BENCH_ENVIRONMENT;
 	r.planted = (struct planted){.clock = r.node.clock,
 		.delay_ns = options->plant_delay_ns,

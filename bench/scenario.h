@@ -16,15 +16,19 @@ struct bench_options {
 	uint64_t seed;
 	int router_cpu, generator_cpu;
 	bool hugepages;
-	bool testpmd; // also measure dpdk-testpmd in the same run
-	bool open;    // also measure latency at a fixed rate (memif)
+	bool testpmd;                            // also measure dpdk-testpmd in the same run
+	bool open;                               // also measure latency at a fixed rate (memif)
 	uint32_t plant_delay_ns, plant_stall_ms; // planted.h
 	const char *counter_module;
-	FILE *json; // NULL = none
+	const char *
+		sqlite_folder; // activation: a SQLite store in this folder; NULL = the memory store
+	FILE *json;            // NULL = none
 };
 
-// Exit codes: 0 measured, 1 a reply was wrong or something is unaccounted for, 2 usage, 11 environment.
+// Exit codes: 0 measured, 1 a reply was wrong or something is unaccounted for, 2 usage, 11
+// environment.
 enum { BENCH_OK = 0, BENCH_WRONG = 1, BENCH_USAGE = 2, BENCH_ENVIRONMENT = 11 };
 
 int scenario_memory(const struct bench_options *options);
+int scenario_activation(const struct bench_options *options);
 int scenario_memif(const struct bench_options *options);

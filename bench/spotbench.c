@@ -14,7 +14,7 @@
 enum { HARNESS_ARGUMENTS_MAX = 16 };
 
 static const char usage[] =
-	"usage: spotbench run memory|memif [options]\n"
+	"usage: spotbench run memory|memif|activation [options]\n"
 	"       spotbench all [--quick] [--out FILE.json]\n"
 	"       spotbench report FILE.json [--html FILE]\n"
 	"       spotbench compare OLD.json NEW.json\n"
@@ -22,6 +22,7 @@ static const char usage[] =
 	"\n"
 	"  memory   frames in memory, one core: what the router itself costs\n"
 	"  memif    generator and router on two cores over memif: the full path\n"
+	"  activation   new Spots a second\n"
 	"\n"
 	"  --spots N        Instance Spots of type counter (default 1000)\n"
 	"  --repetitions N  default 5\n"
@@ -36,8 +37,56 @@ static const char usage[] =
 	"(memif)\n"
 	"  --plant-delay-ns N, --plant-stall-ms N\n"
 	"                   make the router slower on purpose: each message, or once a stretch\n"
+	"  --sqlite FOLDER  a SQLite store in this folder, not one in memory (activation)\n"
 	"  --module PATH    counter.so\n"
 	"  --json FILE      append one JSON object\n";
+
+// A whole number of any size that the field holds; false when it is none.
+static bool take_number(struct bench_options *o, int option, const char *text)
+{
+	char *end;
+	unsigned long long number = strtoull(text, &end, 10);
+	uint32_t *const small[] = {['s' - 'a'] = &o->spots,
+		['r' - 'a'] = &o->repetitions,
+		['o' - 'a'] = &o->rounds,
+		['t' - 'a'] = &o->seconds,
+		['w' - 'a'] = &o->window,
+		['x' - 'a'] = &o->plant_delay_ns,
+		['y' - 'a'] = &o->plant_stall_ms};
+	if (end == text || *end != '\0' || (option != 'd' && number > UINT32_MAX))
+		return false;
+	if (option == 'd')
+		o->seed = number;
+	else
+		*small[option - 'a'] = (uint32_t)number;
+	return true;
+}
+
+static bool take_text(struct bench_options *o, int option, const char *text)
+{
+	switch (option) {
+	case 'c':
+		return sscanf(text, "%d,%d", &o->generator_cpu, &o->router_cpu) == 2;
+	case 'q':
+		o->sqlite_folder = text;
+		return true;
+	case 'm':
+		o->counter_module = text;
+		return true;
+	default:
+		o->json = fopen(text, "ae");
+		if (o->json == NULL)
+			perror(text);
+		return o->json != NULL;
+	}
+}
+
+static bool in_range(const struct bench_options *o)
+{
+	return o->spots > 0 && o->spots <= 20000000 && o->repetitions > 0 && o->repetitions <= 32 &&
+	       o->rounds > 0 && o->rounds <= 4096 && o->seconds > 0 && o->window > 0 &&
+	       o->window <= 8192;
+}
 
 static bool parse(int argc, char **argv, struct bench_options *o)
 {
@@ -45,68 +94,29 @@ static bool parse(int argc, char **argv, struct bench_options *o)
 		{"repetitions", required_argument, NULL, 'r'},
 		{"rounds", required_argument, NULL, 'o'}, {"seconds", required_argument, NULL, 't'},
 		{"window", required_argument, NULL, 'w'}, {"seed", required_argument, NULL, 'd'},
-		{"cpus", required_argument, NULL, 'c'}, {"no-huge", no_argument, NULL, 'n'},
-		{"testpmd", no_argument, NULL, 'p'}, {"open", no_argument, NULL, 'l'},
-		{"plant-delay-ns", required_argument, NULL, 'D'},
-		{"plant-stall-ms", required_argument, NULL, 'S'},
+		{"plant-delay-ns", required_argument, NULL, 'x'},
+		{"plant-stall-ms", required_argument, NULL, 'y'},
+		{"cpus", required_argument, NULL, 'c'}, {"sqlite", required_argument, NULL, 'q'},
 		{"module", required_argument, NULL, 'm'}, {"json", required_argument, NULL, 'j'},
-		{NULL, 0, NULL, 0}};
+		{"no-huge", no_argument, NULL, 'n'}, {"testpmd", no_argument, NULL, 'p'},
+		{"open", no_argument, NULL, 'l'}, {NULL, 0, NULL, 0}};
 	int option;
-	while ((option = getopt_long(argc, argv, "", longs, NULL)) != -1) {
-		unsigned long number = optarg != NULL ? strtoul(optarg, NULL, 10) : 0;
-		switch (option) {
-		case 's':
-			o->spots = (uint32_t)number;
-			break;
-		case 'r':
-			o->repetitions = (uint32_t)number;
-			break;
-		case 'o':
-			o->rounds = (uint32_t)number;
-			break;
-		case 't':
-			o->seconds = (uint32_t)number;
-			break;
-		case 'w':
-			o->window = (uint32_t)number;
-			break;
-		case 'd':
-			o->seed = strtoull(optarg, NULL, 10);
-			break;
-		case 'c':
-			if (sscanf(optarg, "%d,%d", &o->generator_cpu, &o->router_cpu) != 2)
-				return false;
-			break;
-		case 'n':
+	bool good = true;
+	while (good && (option = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		if (strchr("srotwdxy", option) != NULL)
+			good = take_number(o, option, optarg);
+		else if (strchr("cqmj", option) != NULL)
+			good = take_text(o, option, optarg);
+		else if (option == 'n')
 			o->hugepages = false;
-			break;
-		case 'p':
+		else if (option == 'p')
 			o->testpmd = true;
-			break;
-		case 'l':
+		else if (option == 'l')
 			o->open = true;
-			break;
-		case 'D':
-			o->plant_delay_ns = (uint32_t)number;
-			break;
-		case 'S':
-			o->plant_stall_ms = (uint32_t)number;
-			break;
-		case 'm':
-			o->counter_module = optarg;
-			break;
-		case 'j':
-			o->json = fopen(optarg, "ae");
-			if (o->json == NULL)
-				perror(optarg);
-			break;
-		default:
-			return false;
-		}
+		else
+			good = false;
 	}
-	return o->spots > 0 && o->spots <= 20000000 && o->repetitions > 0 && o->repetitions <= 32 &&
-	       o->rounds > 0 && o->rounds <= 4096 && o->seconds > 0 && o->window > 0 &&
-	       o->window <= 8192;
+	return good && in_range(o);
 }
 
 // The verbs that join runs are the harness's, which calls this program again for each run.
@@ -155,6 +165,8 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (strcmp(argv[2], "memory") == 0)
 		return scenario_memory(&o);
+	if (strcmp(argv[2], "activation") == 0)
+		return scenario_activation(&o);
 	if (strcmp(argv[2], "memif") == 0)
 		return scenario_memif(&o);
 	fputs(usage, stderr);

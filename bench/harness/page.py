@@ -75,8 +75,8 @@ def verdicts(report):
     for v in targets.judge(report):
         state = ("met" if v.met else "missed") if v.value is not None else "not measured"
         css = "met" if v.met else "missed"
-        rows.append((v.what, number("" if v.value is None else f"{v.value:.2f}"),
-                     number(f"{v.op} {v.bound:g}"), f'<td class="{css}">{state}</td>'))
+        rows.append((v.what, number("" if v.value is None else targets.shown(v.value)),
+                     number(f"{v.op} {v.bound:,g}"), f'<td class="{css}">{state}</td>'))
     return table(("ratio", "measured", "wanted", ""), rows)
 
 

@@ -69,6 +69,15 @@ def router(program, spots_list, testpmd):
                  "--json", "{json}"], 300)
 
 
+def activation(program, quick):
+    spots = 50000 if quick else 500000
+    argv = [program, "run", "activation", "--json", "{json}"]
+    yield Entry("activation", "new Spots, memory store", [*argv, "--spots", str(spots)])
+    # beside the program, not below /tmp: that may be memory, and a sync to it proves nothing
+    yield Entry("activation", "new Spots, SQLite store",
+                [*argv, "--spots", str(spots // 10), "--sqlite", os.path.dirname(program)], 600)
+
+
 def peers(folder, milliseconds, repetitions):
     common = ["--milliseconds", str(milliseconds), "--repetitions", str(repetitions)]
     yield Entry("peer", "kernel UDP echo", [f"{folder}/peer-udp", "0", *common])
@@ -92,5 +101,6 @@ def everything(program, quick):
     """Entries of a whole run; `quick` is the same with less of each."""
     spots = [1000, 65536] if quick else [1000, 65536, 1000000, 10000000]
     yield from router(program, spots, shutil.which("dpdk-testpmd") is not None)
+    yield from activation(program, quick)
     folder = os.path.dirname(program)
     yield from peers(folder, 300 if quick else 1000, 3 if quick else 5)

@@ -62,6 +62,8 @@ def samples(report):
 
 
 def run_name(obj):
+    if obj["scenario"] == "activation":
+        return "activation"
     extra = "".join(f"-{k}{obj['parameters'][k]}" for k in ("window", "payload")
                     if k in obj["parameters"] and obj["parameters"][k] != DEFAULTS[k])
     return f"{obj['scenario']}-{short(obj['parameters']['spots'])}{extra}"

@@ -24,8 +24,14 @@ TARGETS = [
     ("beside-zeromq", "messages a second beside ZeroMQ DEALER-ROUTER, tcp", (ROUTER_1K, "router"), ("zeromq-tcp", "rate"), ">=", 4),
     ("beside-redis", "messages a second beside Redis streams, pipelined", (ROUTER_1K, "router"), ("redis-streams", "rate"), ">=", 12),
     ("beside-udp", "messages a second beside kernel UDP echo", (ROUTER_1K, "router"), ("kernel-udp-echo", "rate"), ">=", 30),
+    ("new-memory", "new Spots a second, memory store", ("activation", "memory"), None, ">=", 200e3),
+    ("new-sqlite", "new Spots a second, SQLite store, durable", ("activation", "sqlite"), None, ">=", 20e3),
     ("trip-nats", "NATS request-reply beside our round trip", ("nats-server", "round_trip"), ("memif-1k-window1", "trip_p50"), ">=", 50),
 ]
+
+
+def shown(value):
+    return "not measured" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.2f}"
 
 
 class Verdict:
@@ -41,8 +47,7 @@ class Verdict:
             self.value >= self.bound if self.op == ">=" else self.value <= self.bound)
 
     def text(self):
-        shown = "not measured" if self.value is None else f"{self.value:.2f}"
-        return f"{self.what}: {shown} (wanted {self.op} {self.bound:g})"
+        return f"{self.what}: {shown(self.value)} (wanted {self.op} {self.bound:,g})"
 
 
 def judge(report):
