@@ -91,7 +91,7 @@ void entry_free_all(struct node *n)
 				waiter_free(w);
 			}
 			if (e->spot != NULL && !e->published)
-				dp_spot_destroy(e->spot);
+				dp_spot_discard(e->spot);
 			entry_free(n, e);
 		}
 }

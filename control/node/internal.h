@@ -118,6 +118,7 @@ void waiter_end(struct node *n, struct waiter *w, struct result result, const st
 void waiter_end_ok(
 	struct node *n, struct waiter *w, struct object_generation generation, bool changed);
 void waiter_release(struct node *n, struct waiter *w); // its messages look again
+void waiter_end_operators(struct node *n);             // the node ends
 void waiter_expire(struct node *n);                    // operations past their deadline
 enum dp_status waiter_command(struct node *n, struct command *c);
 void waiter_command_done(struct node *n, struct command *c);

@@ -133,7 +133,7 @@ static void free_local_spots(struct node *n)
 		struct dp_spot_view view;
 		dp_spot_view(spot, &view);
 		(void)route_retire(n->routes, view.key);
-		dp_spot_destroy(spot);
+		dp_spot_discard(spot);
 	} while (cursor != 0);
 }
 
@@ -210,6 +210,7 @@ void node_end_now(struct node *n, enum node_state state, enum node_exit exit_cod
 	lease_drop(n);
 	fence_end(n);
 	dp_admit_set(n->dp, false, RESULT_SHUTTING_DOWN);
+	waiter_end_operators(n);
 	node_enter(n, state);
 }
 

@@ -148,6 +148,19 @@ static void leave_entry(struct node *n, struct waiter *w)
 		e->waiters_end = at;
 }
 
+// The node is over: what was begun may have been done (its row tells), and nobody will look again.
+void waiter_end_operators(struct node *n)
+{
+	for (struct waiter *w = n->operations, *next; w != NULL; w = next) {
+		next = w->as.operation.next;
+		if (w->as.operation.origin != ORIGIN_OPERATOR)
+			continue; // the worker answers at the deadline
+		leave_entry(n, w);
+		waiter_end(n, w,
+			result_make(RESULT_SHUTTING_DOWN, REASON_NONE, ACCEPTED_UNKNOWN), NULL);
+	}
+}
+
 // The attempt goes on without them (A5). By wire the worker has answered by then itself.
 void waiter_expire(struct node *n)
 {

@@ -157,17 +157,24 @@ struct dp *dp_create(const struct dp_config *config, const char **out_why)
 }
 
 // What is still under way when the node ends: memory goes back where it belongs.
+static void drain_head(struct dp *dp, struct item_head *head)
+{
+	if (((struct node_head *)(void *)head)->kind != ITEM_COMMAND) {
+		item_give_back(dp->workers[head->owner]->arena, head, head);
+		return;
+	}
+	struct command *command = (struct command *)(void *)head;
+	if (command->first != NULL) // an opening carries the first message
+		drain_head(dp, &command->first->head);
+	mem_free(command);
+}
+
 static void drain_cross(struct dp_worker *w)
 {
 	for (uint16_t from = 0; w->cross_in != NULL && from < w->dp->config.workers; from++) {
 		void *p;
-		while (w->cross_in[from] != NULL && ring_pop(w->cross_in[from], &p, 1) == 1) {
-			struct node_head *head = p;
-			if (head->kind == ITEM_COMMAND)
-				mem_free(p);
-			else
-				item_give_back(w->dp->workers[head->head.owner]->arena, p, p);
-		}
+		while (w->cross_in[from] != NULL && ring_pop(w->cross_in[from], &p, 1) == 1)
+			drain_head(w->dp, p);
 	}
 }
 
@@ -176,12 +183,8 @@ static void drain_out(struct dp_worker *w)
 	for (uint16_t to = 0; w->cross != NULL && to < w->dp->config.workers; to++) {
 		struct cross_out *out = &w->cross[to];
 		struct item_head *head;
-		while ((head = lane_list_pop(&out->list)) != NULL) {
-			if (((struct node_head *)(void *)head)->kind == ITEM_COMMAND)
-				mem_free(head);
-			else
-				item_give_back(w->dp->workers[head->owner]->arena, head, head);
-		}
+		while ((head = lane_list_pop(&out->list)) != NULL)
+			drain_head(w->dp, head);
 		if (out->foreign_head != NULL)
 			item_give_back(w->dp->workers[to]->arena, out->foreign_head,
 				out->foreign_tail);
@@ -191,7 +194,10 @@ static void drain_out(struct dp_worker *w)
 
 static void worker_drain(struct dp_worker *w)
 {
+	struct item_head *head;
 	egress_detach(w);
+	while ((head = lane_list_pop(&w->offload_inline)) != NULL)
+		drain_head(w->dp, head);
 	drain_cross(w);
 	segment_out_fini(w);
 	reassembly_table_fini(w);

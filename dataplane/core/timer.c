@@ -184,6 +184,14 @@ void timer_end_all(struct dp_worker *w, struct dp_spot *spot)
 	}
 }
 
+void timer_discard_all(struct dp_worker *w, struct dp_spot *spot)
+{
+	while (spot->timers != NULL) {
+		wheel_cancel(&spot->timers->node);
+		unlink_and_free(w, spot->timers);
+	}
+}
+
 // ---- what is due ----
 static void leave_out(struct dp_worker *w, struct timer *t, uint64_t n)
 {

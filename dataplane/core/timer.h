@@ -32,6 +32,8 @@ void timer_tick_end(struct dp_worker *w, struct timer *timer);
 struct timer *timer_of_tick(const struct item *item);
 // The Spot ends: no tick of it is queued or under way.
 void timer_end_all(struct dp_worker *w, struct dp_spot *spot);
+// The node ends by force: the Spot's timers go whatever their ticks do.
+void timer_discard_all(struct dp_worker *w, struct dp_spot *spot);
 // Puts out what is due.
 bool timer_tick(struct dp_worker *w);
 MUST_USE bool timer_wheel_init(struct dp_worker *w);

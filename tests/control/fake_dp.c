@@ -335,6 +335,11 @@ struct dp_spot *dp_spot_create(struct dp *dp, const struct dp_spot_spec *spec)
 	return spot;
 }
 
+void dp_spot_discard(struct dp_spot *spot)
+{
+	dp_spot_destroy(spot);
+}
+
 void dp_spot_destroy(struct dp_spot *spot)
 {
 	if (spot == NULL)

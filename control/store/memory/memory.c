@@ -36,6 +36,7 @@ struct memory_store { // one process's door to it
 	struct rng rng;
 	struct memory_data *data;
 	struct memory_faults faults;
+	uint64_t fault_counts[MEMORY_FAULT_END];
 	struct plant plants[PLANTS_MAX];
 	struct pending *first, **end;
 	uint64_t polls, pending;
@@ -403,7 +404,9 @@ static enum store_outcome run(struct memory_store *m, struct store_op *op)
 {
 	if (m->damaged)
 		return STORE_DAMAGED;
-	switch (draw_fault(m, op->kind)) {
+	enum memory_fault fault = draw_fault(m, op->kind);
+	m->fault_counts[fault]++;
+	switch (fault) {
 	case MEMORY_FAULT_BEFORE:
 		return STORE_UNREACHABLE;
 	case MEMORY_FAULT_ANSWER: {
@@ -419,6 +422,7 @@ static enum store_outcome run(struct memory_store *m, struct store_op *op)
 		m->damaged = true;
 		return STORE_DAMAGED;
 	case MEMORY_FAULT_NONE:
+	case MEMORY_FAULT_END:
 		break;
 	}
 	return apply(m, op);
@@ -628,6 +632,11 @@ void memory_store_spot_put(struct store *store, const struct store_spot_row *row
 	if (spot_find(m, row->key) != NULL)
 		spot_remove(m, row->key);
 	spot_insert(m, row);
+}
+
+uint64_t memory_store_fault_count(struct store *store, enum memory_fault fault)
+{
+	return memory_of(store)->fault_counts[fault];
 }
 
 uint64_t memory_store_spot_count(struct store *store)

@@ -19,6 +19,7 @@ enum memory_fault {
 	MEMORY_FAULT_LOST = 3,   // not applied, answered UNKNOWN (a lost request)
 	MEMORY_FAULT_FULL = 4,   // writes: FULL, nothing applied; reads and releases go on
 	MEMORY_FAULT_DAMAGE = 5, // DAMAGED, and so is everything after it
+	MEMORY_FAULT_END,
 };
 
 struct memory_faults { // each in 1/1000 of all operations
@@ -55,6 +56,7 @@ bool memory_store_node(struct store *store, const char *node_id, struct store_no
 void memory_store_node_put(struct store *store, const struct store_node_row *row);
 void memory_store_spot_put(struct store *store, const struct store_spot_row *row);
 uint64_t memory_store_spot_count(struct store *store);
+uint64_t memory_store_fault_count(struct store *store, enum memory_fault fault); // met at this door
 uint64_t memory_store_pending(struct store *store);
 uint64_t memory_store_writes(struct store *store); // changes ever made to Spot rows
 void memory_store_each(

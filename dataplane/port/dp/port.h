@@ -110,6 +110,8 @@ struct dp_spot_spec {
 MUST_USE struct dp_spot *dp_spot_create(struct dp *dp, const struct dp_spot_spec *spec);
 // After the route is retired and a grace period passed (publish_defer), or before it was published.
 void dp_spot_destroy(struct dp_spot *spot);
+// After the workers ended: frees the Spot with whatever it still holds; nobody is answered.
+void dp_spot_discard(struct dp_spot *spot);
 uint16_t dp_home_for(const struct dp *dp, struct spot_key key);
 
 // Control's own corner of a Spot: 32 bytes that the data plane never touches.
