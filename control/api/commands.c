@@ -30,6 +30,12 @@ ARGS(none) = {{0}};
 ARGS(id) = {PLACE("id", "The Spot's id"), {0}};
 #define NODE {"node", API_ARG_TEXT, true, true, 1, 64, NULL, NULL, "The node's id"}
 ARGS(node) = {NODE, {0}};
+ARGS(node_fence) = {
+	NODE,
+	NUMBER("budget_ms", 1, 3600000, "10s", "Time to wait; the release goes on after it"),
+	NONCE,
+	{0},
+};
 ARGS(spot_list) = {
 	CHOICE("kind", "entry|user|instance", "all", "Only this kind"),
 	TEXT("match", 1, 255, "Only ids that begin so"),

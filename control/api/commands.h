@@ -37,6 +37,7 @@ const char *api_class_name(enum api_class class);
 	X(WATCH, "watch", "watch", "", READ, STREAM, watch, "Events as they happen")                      \
 	X(NODE_LIST, "node.list", "node", "list", READ, QUERY, none, "Nodes of the store") \
 	X(NODE_SHOW, "node.show", "node", "show", READ, QUERY, node, "One node of the store") \
+	X(NODE_FENCE, "node.fence", "node", "fence", ADMINISTER, CHANGE, node_fence, "Release the Spots of a dead node, after its beat stood still") \
 	X(STOP, "stop", "stop", "", ADMINISTER, CHANGE, stop, "Drain and stop the node")                 \
 	X(HEALTH_LIVE, "health.live", "health", "live", READ, QUERY, none, "Does the node run?")         \
 	X(HEALTH_READY, "health.ready", "health", "ready", READ, QUERY, none, "Does the node serve?")    \

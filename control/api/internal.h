@@ -120,6 +120,9 @@ PRINTF_LIKE(4, 5)
 void api_fail(struct api_request *request, enum api_error code, json_t *detail, const char *format, ...);
 // A failed result of the node: code, reason and accepted come from it.
 void api_fail_result(struct api_request *request, struct result result, json_t *detail);
+// The same in the node's own words.
+void api_fail_said(
+	struct api_request *request, struct result result, json_t *detail, const char *text);
 // A line before the last; `name` is "part" or "event". Takes over the value.
 bool api_part(struct api_request *request, const char *name, json_t *value);
 // A text in parts that end at whole characters. False: the client is gone.
@@ -172,6 +175,7 @@ void op_schema(struct api_request *request);
 void op_metrics(struct api_request *request);
 void op_node_list(struct api_request *request);
 void op_node_show(struct api_request *request);
+void op_node_fence(struct api_request *request);
 void op_stop(struct api_request *request);
 void op_doctor(struct api_request *request);
 void op_spot_list(struct api_request *request);

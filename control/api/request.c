@@ -33,6 +33,7 @@ static void (*const handlers[API_COMMAND_COUNT])(struct api_request *) = {
 	[API_COMMAND_METRICS] = op_metrics,
 	[API_COMMAND_NODE_LIST] = op_node_list,
 	[API_COMMAND_NODE_SHOW] = op_node_show,
+	[API_COMMAND_NODE_FENCE] = op_node_fence,
 };
 
 // ---- the end of a request ----
@@ -139,17 +140,23 @@ void api_fail(struct api_request *request, enum api_error code, json_t *detail, 
 
 void api_fail_result(struct api_request *request, struct result result, json_t *detail)
 {
+	api_fail_said(request, result, detail, NULL);
+}
+
+void api_fail_said(
+	struct api_request *request, struct result result, json_t *detail, const char *text)
+{
 	const char *kind = result_kind_name(result.kind);
 	const char *reason =
 		result.reason == REASON_NONE ? NULL : result_reason_name(result.reason);
 	const char *accepted = result_accepted_name(result.accepted);
-	char message[256];
+	char message[384];
 	enum api_error code = (enum api_error)(API_ERROR_OF_RESULT + result.kind);
 	if (api_error_find((int)code) == NULL)
 		code = API_ERROR_INTERNAL_FAILURE;
 	snprintf(message, sizeof message, "%s%s%s: %s", kind != NULL ? kind : "unknown result",
 		reason != NULL ? "/" : "", reason != NULL ? reason : "",
-		api_error_find((int)code)->text);
+		text != NULL ? text : api_error_find((int)code)->text);
 	if (detail == NULL)
 		detail = json_object();
 	if (reason != NULL)

@@ -150,6 +150,9 @@ struct client *client_open(const struct cli *cli, bool quiet, int *out_exit)
 	}
 	memcpy(address.sun_path, cli->socket, strlen(cli->socket) + 1);
 	client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct timeval limit = {.tv_sec = HELLO_TIMEOUT_MS / 1000}; // a stopped daemon accepts nobody
+	if (client->fd >= 0)
+		(void)setsockopt(client->fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
 	if (client->fd < 0 || connect(client->fd, (struct sockaddr *)&address, sizeof address) != 0)
 		return give_up(client, quiet, out_exit, cli->socket, strerror(errno));
 	client->hello = client_next(client, HELLO_TIMEOUT_MS, out_exit);

@@ -24,6 +24,8 @@ void fake_reset(uint32_t spots)
 	fake.status.boot_id[0] = 0xab;
 	fake.result = result_ok();
 	fake.audit.equal = true;
+	fake.fence = (struct node_fence_report){
+		.result = result_ok(), .changed = true, .rows_released = 12, .text = "fenced"};
 	for (int i = 0; i < 3; i++) {
 		struct store_node_row *row = &fake.nodes[i];
 		*row = (struct store_node_row){.exists = true, .lease_generation = {4}, .beat = 17,
@@ -87,6 +89,30 @@ void node_list(struct node *node, node_listing_done done, void *arg)
 	struct node_listing listing = {
 		fake.list_outcome != 0 ? fake.list_outcome : STORE_DONE, fake.nodes, 3};
 	done(arg, &listing);
+}
+
+const char *peer_standing_name(enum peer_standing standing)
+{
+	return standing == PEER_STILL ? "still" : "live";
+}
+uint32_t node_peers(const struct node *node, struct node_peer out[STORE_NODES_MAX], uint64_t *out_age_ns)
+{
+	(void)node;
+	*out_age_ns = fake.peers > 0 ? 250000000 : UINT64_MAX;
+	for (uint32_t i = 0; i < fake.peers; i++)
+		out[i] = (struct node_peer){.row = fake.nodes[i],
+			.standing = i == 1 ? PEER_STILL : PEER_LIVE,
+			.still_ns = 16000000000,
+			.needed_ns = 15150000000};
+	return fake.peers;
+}
+void node_fence(struct node *node, struct span node_id, uint64_t deadline_boot_ns, node_fence_done done,
+	void *arg)
+{
+	(void)node, (void)node_id, (void)deadline_boot_ns;
+	fake.fences++;
+	struct node_fence_report report = fake.fence;
+	done(arg, &report);
 }
 
 static void change(struct spot_key key, node_done done, void *arg)

@@ -11,6 +11,7 @@
 #include "node/health.h"
 #include "node/listing.h"
 #include "node/node.h"
+#include "node/peers.h"
 
 enum { FAKE_SPOTS_MAX = 100000 };
 
@@ -19,6 +20,9 @@ struct fake {
 	struct node_health health;
 	struct store_node_row nodes[3];
 	enum store_outcome list_outcome; // 0 = DONE
+	uint32_t peers; // of nodes, how many were watched
+	struct node_fence_report fence;
+	uint32_t fences;
 	uint32_t spots;
 	char ids[FAKE_SPOTS_MAX][24];
 	uint32_t items[FAKE_SPOTS_MAX];

@@ -123,6 +123,8 @@ static const struct {
 	{"node list", 0},
 	{"node show n2", 0},
 	{"node show nobody", 7},
+	{"node fence n2", 0},
+	{"node fence", 2},
 	{"node", 2},
 	{"config show", 0},
 	{"config show --default", 0},

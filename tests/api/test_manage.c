@@ -126,6 +126,48 @@ static void G3__nodes_are_listed_with_their_state(void **state)
 	server_stop();
 }
 
+static void O6_G5__fence_is_asked_once_and_says_what_it_released(void **state)
+{
+	static const char ask[] =
+		"{\"op\":\"node.fence\",\"args\":{\"node\":\"n2\",\"nonce\":\"fence-0001\"}}";
+	(void)state;
+	server_start(NULL);
+	int fd = client_pair();
+	json_t *first = result_of(fd, ask), *again = result_of(fd, ask);
+	assert_true(json_is_true(json_object_get(first, "changed")));
+	assert_int_equal(number_at(first, "spots_released"), 12);
+	assert_true(json_equal(first, again));
+	assert_int_equal(fake.fences, 1); // the repeat is the receipt
+	json_decref(first);
+	json_decref(again);
+	fake.fence = (struct node_fence_report){.result = result_refused(RESULT_REJECTED, REASON_NONE),
+		.text = "n2 counts as live: its beat stands still here for 3 s"};
+	json_t *reply = client_ask(fd, "{\"op\":\"node.fence\",\"args\":{\"node\":\"n2\","
+				       "\"nonce\":\"fence-0002\"}}");
+	json_t *error = json_object_get(reply, "error");
+	assert_non_null(strstr(json_string_value(json_object_get(error, "message")), "counts as live"));
+	assert_int_equal(error_code(reply), API_ERROR_REJECTED);
+	client_end(fd);
+	server_stop();
+}
+
+static void O4_G3__a_listed_node_shows_how_long_its_beat_stood_still_here(void **state)
+{
+	(void)state;
+	server_start(NULL);
+	fake.peers = 2; // the third joined after the view
+	int fd = client_pair();
+	json_t *list = result_of(fd, "{\"op\":\"node.list\"}"), *nodes = json_object_get(list, "nodes");
+	json_t *still = json_array_get(nodes, 1);
+	assert_string_equal(json_string_value(json_object_get(still, "standing")), "still");
+	assert_true(number_at(still, "still_ns") > number_at(still, "needed_ns"));
+	assert_null(json_object_get(json_array_get(nodes, 2), "standing"));
+	assert_int_equal(number_at(list, "view_age_ns"), 250000000);
+	json_decref(list);
+	client_end(fd);
+	server_stop();
+}
+
 // ---- roles ----
 
 static void line_of(const struct api_command *c, char *line, size_t size)
@@ -382,6 +424,8 @@ int main(void)
 		cmocka_unit_test(M2_G4__audit_says_whether_every_accepted_message_is_accounted_for),
 		cmocka_unit_test(N1_G3__status_shows_ceilings_and_the_headroom_below_them),
 		cmocka_unit_test(G3__nodes_are_listed_with_their_state),
+		cmocka_unit_test(O6_G5__fence_is_asked_once_and_says_what_it_released),
+		cmocka_unit_test(O4_G3__a_listed_node_shows_how_long_its_beat_stood_still_here),
 		cmocka_unit_test(G2__each_op_asks_for_the_role_of_the_table),
 		cmocka_unit_test(G2__changes_are_never_open_to_readers),
 		cmocka_unit_test(G1__clients_that_leave_in_the_middle_leave_nothing_behind),
