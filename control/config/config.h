@@ -120,6 +120,7 @@ struct config {
 		uint32_t parked, pending_resolves, activations, activations_waiting; // A10
 		uint64_t spots;                                       // N1, 0 = none
 		uint64_t message_bytes, peer_reassembly_bytes;        // M8
+		uint64_t held_replies_bytes;                          // per worker (M9)
 		uint32_t sessions;                                    // per worker (M9)
 		uint32_t accounting;                                  // enum config_accounting
 	} limits;

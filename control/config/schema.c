@@ -129,6 +129,8 @@ static const struct config_key keys[] = {
 		"32MiB", "Bytes one peer may have in half-received messages."),
 	TOP(CONFIG_COUNT, "limits.sessions", limits.sessions, 16, 16777216, "16384",
 		"Sender sessions each worker remembers."),
+	TOP(CONFIG_SIZE, "limits.held_replies", limits.held_replies_bytes, 0, 1 * GiB, "4MiB",
+		"Results each worker holds, to send them again when a client repeats a request; 0B = none."),
 	CHOICE(struct config, "limits.accounting", limits.accounting, accounting_choices, "measured",
 		"measured: an item is charged what the allocator takes. fixed: payload and 256 bytes."),
 	TOP(CONFIG_TIME_US, "turn_budget", turn_budget_us, 100, 1000000, "10ms",

@@ -14,6 +14,7 @@
 #include "core/call.h"
 #include "core/command.h"
 #include "core/egress.h"
+#include "core/held.h"
 #include "core/item.h"
 #include "core/park.h"
 #include "core/reassembly.h"
@@ -105,6 +106,7 @@ struct dp_worker {
 	struct park_table park;
 	struct reassembly_table reassembly;
 	struct segment_out_list segment_out;
+	struct held_replies held;
 	struct call_table calls;
 	struct control_calls control_calls;
 	struct fact_port facts;

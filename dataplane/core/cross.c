@@ -30,6 +30,9 @@ static void arrive(struct dp_worker *w, struct item_head *node)
 	case ITEM_COMMAND:
 		lifecycle_open(w, (struct command *)(void *)node);
 		return;
+	case ITEM_REPEAT:
+		held_repeat_arrived(w, item_of(node));
+		return;
 	case ITEM_BLOCK:
 	case ITEM_TICK:
 		break;

@@ -85,6 +85,7 @@ static bool worker_tables(struct dp *dp, struct dp_worker *w)
 	return w->arena != NULL && w->cross != NULL && w->cross_in != NULL &&
 		w->cross_out_rings != NULL && control_calls_init(w) && call_table_init(&w->calls) &&
 		fact_port_init(&w->facts) && timer_wheel_init(w) &&
+		held_init(&w->held, c->held_replies_bytes) &&
 		session_table_init(&w->sessions, c->sessions_max, c->cookie_key) &&
 		park_table_init(&w->park, share(c->resolves_in_flight_max, n),
 			share(c->parked_messages_max, n)) &&
@@ -215,6 +216,7 @@ static void worker_destroy(struct dp_worker *w)
 		mem_free(w->queues[i]);
 	fact_port_fini(&w->facts);
 	session_table_fini(&w->sessions);
+	held_fini(&w->held);
 	call_table_fini(&w->calls);
 	mem_free(w->control_calls.slots);
 	mem_free(w->cross);

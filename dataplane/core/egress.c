@@ -8,6 +8,7 @@
 #include "core/core.h"
 #include "core/cross.h"
 #include "core/explain.h"
+#include "core/held.h"
 
 struct worker_queue *egress_queue(struct dp_worker *w, uint8_t fabric)
 {
@@ -19,8 +20,11 @@ struct worker_queue *egress_queue(struct dp_worker *w, uint8_t fabric)
 
 void egress_flush_tx(struct worker_queue *q)
 {
-	if (q->tx_count > 0)
+	if (q->tx_count > 0) {
+		if (q->held != NULL)
+			held_put_burst(q->held, q->tx, q->tx_count);
 		q->ops->tx(q->queue, q->tx, q->tx_count);
+	}
 	q->tx_count = 0;
 }
 

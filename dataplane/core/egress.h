@@ -14,12 +14,14 @@
 #include "wire/wire.h"
 
 struct dp_worker;
+struct held_replies;
 
 // One fabric queue of this worker with its bursts under way.
 struct worker_queue {
 	struct fabric_queue *queue;
 	const struct fabric_ops *ops;
 	uint32_t payload_bytes_max;
+	struct held_replies *held; // what leaves is held there (held.h); NULL = nothing is
 	uint32_t tx_count;
 	uint32_t stash_count;
 	uint32_t dead_count;

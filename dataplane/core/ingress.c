@@ -183,8 +183,9 @@ static void not_fresh(struct dp_worker *w, struct burst *b, uint32_t i, enum ses
 	}
 	if (verdict == SESSION_REPEAT) {
 		COUNT(w, frames_repeated);
-		if (wants_reply(h->family) && w->segment_out.count > 0)
-			segment_out_repeat(w, h->operation_scope, h->operation_id);
+		if (wants_reply(h->family) && !segment_out_repeat(w, h->operation_scope, h->operation_id))
+			held_repeat(w, wire_frame_key(&b->wire[i]), &b->frames[i].peer,
+				h->operation_scope, h->operation_id);
 	} else {
 		COUNT(w, frames_session_refused);
 	}

@@ -63,6 +63,7 @@ enum item_kind {
 	ITEM_REPLY = 3,   // a reply that leaves through another worker's queue
 	ITEM_COMMAND = 4, // a command of control (command.h): lifecycle work, or an opening
 	ITEM_BLOCK = 5,   // memory of a reassembly, a segmented reply, an offload or a timer; never queued
+	ITEM_REPEAT = 7,  // a repeated request on its way to where its result may be held (held.h)
 	ITEM_TICK = 6,    // a tick of a timer (timer.h), on its Spot's application lane
 };
 

@@ -156,13 +156,14 @@ void segment_out_ack(struct dp_worker *w, const struct wire_frame *frame)
 	pump(w, out);
 }
 
-void segment_out_repeat(struct dp_worker *w, uint64_t scope, uint64_t operation)
+bool segment_out_repeat(struct dp_worker *w, uint64_t scope, uint64_t operation)
 {
 	struct segment_out *out = find(w, scope, operation);
 	if (out == NULL)
-		return;
+		return false;
 	seg_tx_timeout(&out->tx);
 	pump(w, out);
+	return true;
 }
 
 static void repeat(struct dp_worker *w, struct segment_out *out)

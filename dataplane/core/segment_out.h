@@ -43,6 +43,6 @@ struct segment_out_list {
 void segment_out_begin(struct dp_worker *w, struct item *item);
 void segment_out_ack(struct dp_worker *w, const struct wire_frame *frame);
 // The client repeated its request: everything unacknowledged is due again.
-void segment_out_repeat(struct dp_worker *w, uint64_t scope, uint64_t operation);
+bool segment_out_repeat(struct dp_worker *w, uint64_t scope, uint64_t operation);
 bool segment_out_tick(struct dp_worker *w);
 void segment_out_fini(struct dp_worker *w);

@@ -25,6 +25,7 @@ bool worker_attach_queue(struct dp_worker *w, struct fabric_queue *queue)
 	q->queue = queue;
 	q->ops = fabric_base(queue)->ops;
 	q->payload_bytes_max = fabric_base(queue)->payload_bytes_max;
+	q->held = w->held.bytes > 0 ? &w->held : NULL;
 	w->queues[w->queue_count++] = q;
 	return true;
 }

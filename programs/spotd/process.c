@@ -121,6 +121,7 @@ static struct dp_config dp_config_of(const struct process *p)
 		.peer_reassembly_bytes_max = c->limits.peer_reassembly_bytes,
 		.reassembly_expiry_ms = 500,
 		.sessions_max = c->limits.sessions,
+		.held_replies_bytes = c->limits.held_replies_bytes,
 		.turn_budget_us = c->turn_budget_us,
 		.default_budget_ms = c->default_budget_ms,
 		.offload_threads = c->offload.threads,

@@ -48,6 +48,7 @@ static struct dp_config default_config(struct rig *rig, uint16_t workers)
 		.peer_reassembly_bytes_max = 32u << 20,
 		.reassembly_expiry_ms = 500,
 		.sessions_max = 64,
+		.held_replies_bytes = 256 << 10,
 		.turn_budget_us = 10000,
 		.default_budget_ms = 5000,
 		.offload_threads = 1,

@@ -32,6 +32,7 @@
 	X(turn_overruns, "turns over their time budget (X4)")                                      \
 	X(second_answers, "answers a module gave twice")                                           \
 	X(replies, "terminal results sent to clients")                                             \
+	X(replies_again, "held results sent again on a repeat of their request (M9)")              \
 	X(replies_segmented, "replies that needed several frames")                                 \
 	X(segments_in, "segments kept")                                                            \
 	X(segments_out, "segments sent, repeats included")                                         \

@@ -56,6 +56,7 @@ struct dp_config {
 	uint64_t peer_reassembly_bytes_max; // M8: 32 MiB
 	uint32_t reassembly_expiry_ms;      // 500
 	uint32_t sessions_max;              // per worker
+	uint64_t held_replies_bytes;        // per worker: results held for repeats (M9); 0 = none
 	uint32_t turn_budget_us;            // X4: 10,000
 	uint32_t default_budget_ms;         // budget of a request that names none
 	uint32_t offload_threads;           // X5
