@@ -49,9 +49,11 @@ static struct memory_store *memory_of(struct store *store)
 }
 
 // ---- rows ----
-static struct store_spot_row *spot_find(struct memory_data *m, struct spot_key key)
+// NULL: no such row. Else `room`, filled.
+static struct store_spot_row *spot_find(
+	const struct memory_data *m, struct spot_key key, struct store_spot_row *room)
 {
-	return spot_rows_find(&m->spots, key);
+	return spot_rows_read(&m->spots, key, room) ? room : NULL;
 }
 
 static void spot_insert(struct memory_data *m, const struct store_spot_row *row)
@@ -93,7 +95,7 @@ static bool fences_match(const struct store_spot_row *row, const struct store_op
 
 static enum store_outcome spot_claim(struct memory_data *m, struct store_op *op)
 {
-	struct store_spot_row *row = spot_find(m, op->row.key);
+	struct store_spot_row room, *row = spot_find(m, op->row.key, &room);
 	if (row == NULL) {
 		op->row.state = STORE_SPOT_CREATING;
 		op->row.last_operation = op->id;
@@ -109,7 +111,7 @@ static enum store_outcome spot_claim(struct memory_data *m, struct store_op *op)
 
 static enum store_outcome spot_commit(struct memory_data *m, struct store_op *op)
 {
-	struct store_spot_row *row = spot_find(m, op->row.key);
+	struct store_spot_row room, *row = spot_find(m, op->row.key, &room);
 	if (row == NULL)
 		return conflict_row(op, NULL);
 	bool attempt = row->state == STORE_SPOT_CREATING && fences_match(row, op) &&
@@ -118,6 +120,7 @@ static enum store_outcome spot_commit(struct memory_data *m, struct store_op *op
 		row->state = STORE_SPOT_READY;
 		row->last_operation = op->id;
 		row->version = store_version_of(op->id);
+		spot_rows_advance(&m->spots, row);
 		m->writes++;
 	}
 	bool mine = row->state == STORE_SPOT_READY && store_op_equal(row->last_operation, op->id);
@@ -127,7 +130,7 @@ static enum store_outcome spot_commit(struct memory_data *m, struct store_op *op
 
 static enum store_outcome spot_delete(struct memory_data *m, struct store_op *op)
 {
-	struct store_spot_row *row = spot_find(m, op->row.key);
+	struct store_spot_row room, *row = spot_find(m, op->row.key, &room);
 	if (row == NULL)
 		return conflict_row(op, NULL);
 	bool hit = fences_match(row, op);
@@ -148,7 +151,7 @@ struct row_walk {
 	struct store_op *op;
 };
 
-static bool remove_former(struct store_spot_row *row, void *arg)
+static bool remove_former(const struct store_spot_row *row, void *arg)
 {
 	struct row_walk *walk = arg;
 	struct store_op *op = walk->op;
@@ -177,7 +180,7 @@ static int key_compare(struct spot_key a, struct spot_key b)
 }
 
 // Keeps the `limit` smallest keys after row.key, sorted by insertion.
-static bool keep_smallest(struct store_spot_row *row, void *arg)
+static bool keep_smallest(const struct store_spot_row *row, void *arg)
 {
 	struct store_op *op = arg;
 	if (!spot_key_is_zero(op->row.key) && key_compare(row->key, op->row.key) <= 0)
@@ -274,7 +277,7 @@ static enum store_outcome node_fence(struct memory_data *m, struct store_op *op)
 	return hit ? STORE_DONE : STORE_CONFLICT;
 }
 
-static bool release_taken(struct store_spot_row *row, void *arg)
+static bool release_taken(const struct store_spot_row *row, void *arg)
 {
 	struct row_walk *walk = arg;
 	struct store_op *op = walk->op;
@@ -333,10 +336,8 @@ static enum store_outcome apply(struct memory_store *store, struct store_op *op)
 		op->count = m->node_count;
 		return STORE_DONE;
 	case STORE_SPOT_READ: {
-		struct store_spot_row *row = spot_find(m, op->row.key);
-		op->row.exists = row != NULL;
-		if (row != NULL)
-			op->row = *row;
+		struct spot_key key = op->row.key; // which the row read would overwrite
+		(void)spot_rows_read(&m->spots, key, &op->row);
 		return STORE_DONE;
 	}
 	case STORE_SPOT_CLAIM:
@@ -601,10 +602,7 @@ void memory_store_generation_set(struct store *store, uint64_t last)
 
 bool memory_store_spot(struct store *store, struct spot_key key, struct store_spot_row *out)
 {
-	struct store_spot_row *row = spot_find(memory_of(store)->data, key);
-	if (row != NULL)
-		*out = *row;
-	return row != NULL;
+	return spot_rows_read(&memory_of(store)->data->spots, key, out);
 }
 
 bool memory_store_node(struct store *store, const char *node_id, struct store_node_row *out)
@@ -629,7 +627,8 @@ void memory_store_node_put(struct store *store, const struct store_node_row *row
 void memory_store_spot_put(struct store *store, const struct store_spot_row *row)
 {
 	struct memory_data *m = memory_of(store)->data;
-	if (spot_find(m, row->key) != NULL)
+	struct store_spot_row old;
+	if (spot_find(m, row->key, &old) != NULL)
 		spot_remove(m, row->key);
 	spot_insert(m, row);
 }
@@ -659,7 +658,7 @@ struct each {
 	void *arg;
 };
 
-static bool visit_each(struct store_spot_row *row, void *arg)
+static bool visit_each(const struct store_spot_row *row, void *arg)
 {
 	struct each *each = arg;
 	each->visit(row, each->arg);
