@@ -13,7 +13,8 @@ local SEGMENT_BYTES_MIN = 1024
 local FAMILIES = {
 	[1] = "SEND", [2] = "REQUEST", [3] = "INTENT_SEND", [4] = "INTENT_REQUEST",
 	[5] = "CONTROL", [6] = "PUSH", [7] = "REPLY", [8] = "ACK", [9] = "HELLO",
-	[10] = "CHALLENGE",
+	[10] = "CHALLENGE", [12] = "FORWARD_SEND", [13] = "FORWARD_REQUEST",
+	[14] = "FORWARD_REPLY",
 }
 local CONTROLS = {
 	[1] = "CREATE", [2] = "GET_OR_CREATE", [3] = "CLOSE", [4] = "LOOKUP",
@@ -150,11 +151,12 @@ local phase_field = ProtoField.uint8("spotlane.key_phase", "key phase", base.DEC
 local control_field = ProtoField.uint16(
 	"spotlane.control", "control operation", base.DEC, CONTROLS)
 local key_field = ProtoField.bytes("spotlane.spot_key", "Spot key")
+local route_field = ProtoField.bytes("spotlane.route", "sealed reply route")
 local id_field = ProtoField.string("spotlane.id", "full id", base.UNICODE)
 local explain_field = ProtoField.string("spotlane.explanation", "explanation", base.UNICODE)
 local payload_field = ProtoField.bytes("spotlane.payload", "payload")
 local reject_field = ProtoField.string("spotlane.reject", "a node refuses this frame")
-for _, field in ipairs({ suite_field, phase_field, control_field, key_field, id_field,
+for _, field in ipairs({ suite_field, phase_field, control_field, key_field, id_field, route_field,
 	explain_field, payload_field, reject_field }) do
 	fields[#fields + 1] = field
 end
@@ -208,10 +210,15 @@ local function segment_fault(buffer)
 	end
 end
 
+local function is_reply(buffer)
+	local family = FAMILIES[number_of(buffer, "family")]
+	return family == "REPLY" or family == "FORWARD_REPLY"
+end
+
 local function result_fault(buffer)
 	local kind, accepted = number_of(buffer, "kind"), number_of(buffer, "accepted")
 	local reason = number_of(buffer, "reason")
-	if FAMILIES[number_of(buffer, "family")] ~= "REPLY" then
+	if not is_reply(buffer) then
 		return kind ~= 0 or reason ~= 0 or accepted ~= 0
 	end
 	return KINDS[kind] == nil or REASONS[reason] == nil or NAMES.accepted[accepted] == nil
@@ -279,7 +286,7 @@ end
 local function add_payload(tree, body, header)
 	local content = CONTENTS[number_of(header, "content_type")]
 	local first = number_of(header, "segment_offset") == 0
-	if has_flag(header, "EXPLAIN") and FAMILIES[number_of(header, "family")] == "REPLY" and first
+	if has_flag(header, "EXPLAIN") and is_reply(header) and first
 		and body:len() >= 2 and body:len() >= 2 + body(0, 2):le_uint() then
 		local size = body(0, 2):le_uint()
 		if size > 0 then
@@ -301,7 +308,7 @@ end
 local function summary(buffer)
 	local family = FAMILIES[number_of(buffer, "family")] or "?"
 	local text = string.format("%s op %s", family, range_of(buffer, "operation_id"):le_uint64())
-	if family == "REPLY" then
+	if is_reply(buffer) then
 		text = text .. string.format(" %s/%s", KINDS[number_of(buffer, "kind")] or "?",
 			REASONS[number_of(buffer, "reason")] or "?")
 	elseif family == "CONTROL" then
@@ -315,10 +322,17 @@ local function summary(buffer)
 	return text
 end
 
+local function is_between_nodes(buffer)
+	local family = FAMILIES[number_of(buffer, "family")]
+	return family ~= nil and family:sub(1, 8) == "FORWARD_"
+end
+
 local function add_rest(tree, buffer)
 	local at, left = HEADER_BYTES, buffer:len() - HEADER_BYTES
 	local id_bytes = math.min(number_of(buffer, "id_bytes"), left)
-	if id_bytes > 0 then
+	if id_bytes > 0 and is_between_nodes(buffer) then
+		tree:add(route_field, buffer(at, id_bytes))
+	elseif id_bytes > 0 then
 		tree:add(id_field, buffer(at, id_bytes), buffer(at, id_bytes):string(ENC_UTF_8))
 	end
 	if left > id_bytes then

@@ -13,6 +13,8 @@ enum {
 	WIRE_SEGMENT_BYTES_MIN = 1024, // Every segment but the last, when a payload is segmented.
 	WIRE_MESSAGE_BYTES_MAX = 16777216, // The largest payload: 16 MiB.
 	WIRE_CONTROL_BYTES_MAX = 1024, // Payload of a control frame (the create argument).
+	// A sealed reply route: what a node gives with a message that it forwards, to get it back.
+	WIRE_ROUTE_BYTES = 72,
 };
 
 // What a frame is (M1 and the frames that serve it).
@@ -31,6 +33,12 @@ enum wire_family {
 	WIRE_HELLO = 9, // Asks for a cookie; answered by a CHALLENGE. No body.
 	// Gives a cookie; also answers a frame that needed one. No body; cookie is not 0.
 	WIRE_CHALLENGE = 10,
+	// A one-way message on its way from the node that received it to the node that owns its Spot.
+	WIRE_FORWARD_SEND = 12,
+	// A request on its way to the node that owns its Spot; answered by one FORWARD_REPLY.
+	WIRE_FORWARD_REQUEST = 13,
+	// The result of a FORWARD_REQUEST on its way back; or notice that a FORWARD_SEND met no owner.
+	WIRE_FORWARD_REPLY = 14,
 };
 
 // message_type of family WIRE_CONTROL.

@@ -16,12 +16,14 @@ enum family_need {
 	NEED_ID = 1u << 5, // full id in the frame at offset 0
 	MAY_ID = 1u << 6, // full id may travel
 	MAY_HINT = 1u << 7, // worker hints may be set
+	NEED_ROUTE = 1u << 8, // a sealed reply route in place of the id
+	NEED_FENCE = 1u << 9, // owner fence set
 };
 
 struct family_rule {
 	const char *name;
 	uint32_t total_bytes_max;
-	uint8_t needs;
+	uint16_t needs;
 	uint8_t flags; // allowed
 	uint8_t contents; // allowed content types, one bit each
 };
@@ -102,6 +104,33 @@ static const struct family_rule family_rules[] = {
 		.needs = NEED_SCOPE | MAY_HINT,
 		.flags = WIRE_FLAG_PRESSURE,
 		.contents = 1u << WIRE_CONTENT_BYTES,
+	},
+	[WIRE_FORWARD_SEND] = {
+		.name = "forward_send",
+		.total_bytes_max = WIRE_MESSAGE_BYTES_MAX,
+		.needs = NEED_KEY | NEED_OPERATION | NEED_ROUTE | NEED_FENCE,
+		.flags = WIRE_FLAG_SEGMENTED | WIRE_FLAG_ACK_NOW,
+		.contents = 1u << WIRE_CONTENT_BYTES | 1u << WIRE_CONTENT_JSON | 1u << WIRE_CONTENT_TEXT,
+	},
+	[WIRE_FORWARD_REQUEST] = {
+		.name = "forward_request",
+		.total_bytes_max = WIRE_MESSAGE_BYTES_MAX,
+		.needs = NEED_KEY | NEED_OPERATION | NEED_ROUTE | NEED_FENCE,
+		.flags = WIRE_FLAG_EXPLAIN | WIRE_FLAG_SEGMENTED | WIRE_FLAG_ACK_NOW,
+		.contents = 1u << WIRE_CONTENT_BYTES | 1u << WIRE_CONTENT_JSON | 1u << WIRE_CONTENT_TEXT,
+	},
+	[WIRE_FORWARD_REPLY] = {
+		.name = "forward_reply",
+		.total_bytes_max = WIRE_MESSAGE_BYTES_MAX,
+		.needs = NEED_RESULT | NEED_KEY | NEED_OPERATION | MAY_HINT | NEED_ROUTE,
+		.flags = WIRE_FLAG_PRESSURE
+			| WIRE_FLAG_EXPLAIN
+			| WIRE_FLAG_SEGMENTED
+			| WIRE_FLAG_ACK_NOW,
+		.contents = 1u << WIRE_CONTENT_BYTES
+			| 1u << WIRE_CONTENT_JSON
+			| 1u << WIRE_CONTENT_TEXT
+			| 1u << WIRE_CONTENT_REFUSAL,
 	},
 };
 

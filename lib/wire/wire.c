@@ -79,13 +79,17 @@ static bool tag_is_zero(const struct wire_header *h)
 
 static bool id_is_legal(const struct wire_header *h, const struct family_rule *rule, struct span id)
 {
+	if (rule->needs & NEED_ROUTE) // any bytes: its maker alone knows what they mean
+		return id.size == WIRE_ROUTE_BYTES;
 	if (id.size == 0)
 		return !(rule->needs & NEED_ID) || h->segment_offset != 0;
 	return (rule->needs & MAY_ID) && id_is_valid(id);
 }
 
-static bool generation_is_legal(const struct wire_header *h)
+static bool generation_is_legal(const struct wire_header *h, const struct family_rule *rule)
 {
+	if ((rule->needs & NEED_FENCE) && h->owner_node == 0)
+		return false;
 	return h->owner_lease <= GENERATION_MAX && h->object_generation <= GENERATION_MAX &&
 	       (h->owner_node == 0) == (h->owner_lease == 0);
 }
@@ -155,7 +159,7 @@ static enum wire_reject check_shape(const struct wire_header *h, size_t frame_by
 		return WIRE_REJECT_VERSION;
 	if (h->suite_phase != WIRE_SUITE_NONE << 1)
 		return WIRE_REJECT_SUITE;
-	if (h->family == 0 || h->family >= FAMILY_COUNT)
+	if (h->family >= FAMILY_COUNT || family_rules[h->family].name == NULL)
 		return WIRE_REJECT_FAMILY;
 	if (!flags_are_legal(h, &family_rules[h->family]))
 		return WIRE_REJECT_FLAGS;
@@ -181,7 +185,7 @@ static enum wire_reject check_envelope(
 		return WIRE_REJECT_KEY;
 	if (!id_is_legal(h, rule, id))
 		return WIRE_REJECT_ID;
-	if (!generation_is_legal(h))
+	if (!generation_is_legal(h, rule))
 		return WIRE_REJECT_GENERATION;
 	return WIRE_TAKEN;
 }
@@ -268,7 +272,7 @@ enum wire_reject wire_decode(struct span frame, struct wire_frame *out)
 
 enum wire_reject wire_check_id(const struct wire_frame *frame)
 {
-	if (frame->id.size == 0)
+	if (frame->id.size == 0 || (family_rules[frame->h.family].needs & NEED_ROUTE))
 		return WIRE_TAKEN;
 	return spot_key_equal(spot_key_of(frame->id), wire_frame_key(frame)) ? WIRE_TAKEN
 									     : WIRE_REJECT_ID_KEY;

@@ -23,7 +23,7 @@ FIELDS = """version suite_phase family flags kind reason accepted id_bytes sessi
     object_generation spot_type message_type content_type budget_us total_bytes segment_offset
     segment_bytes segment_unit ingress_worker home_worker reserved tag""".split()
 SEND, REQUEST, INTENT_SEND, INTENT_REQUEST, CONTROL = 1, 2, 3, 4, 5
-PUSH, REPLY, ACK, HELLO, CHALLENGE = 6, 7, 8, 9, 10
+PUSH, REPLY, ACK, HELLO, CHALLENGE, FORWARD_SEND, FORWARD_REQUEST, FORWARD_REPLY = 6, 7, 8, 9, 10, 12, 13, 14
 FLAG_PRESSURE, FLAG_EXPLAIN, FLAG_SEGMENTED, FLAG_ACK_NOW = 1, 2, 4, 8
 CONTENT_BYTES, CONTENT_JSON, CONTENT_TEXT, CONTENT_REFUSAL, CONTENT_ACK = 0, 1, 2, 3, 4
 KINDS = dict(enumerate("""

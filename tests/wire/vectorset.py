@@ -10,6 +10,7 @@ import wiretable
 
 SESSION, NODE_SESSION, COOKIE = 0x1122334455667788, 0x99AABBCCDDEEFF01, 0x0102030405060708
 VEHICLE, TRACKER, NODE = b"vehicle-17", b"tracker", b"node-1"
+ROUTE = bytes(range(100, 172))  # opaque to all but the node that sealed it
 LONG_ID = ("é" * 127 + "x").encode()  # 255 bytes
 NON_ASCII_ID = "Straße/東京/🚌".encode()
 UNIT, TOTAL = 1024, 2500  # segmented vectors: three segments, the last of 452 bytes
@@ -28,7 +29,7 @@ class Maker:
         key = wiretable.unpack(
             [x for x in self.table["field"] if x["name"].startswith("spot_key_")],
             wiretable.spot_key(spot))
-        from_node = f["way"] == "to the client"
+        from_node = f["way"] != "to the node" and f["way"] != "both ways"
         h = {"version": self.table["version"], "family": f["number"], "counter": 1,
              "session": NODE_SESSION if from_node else SESSION,
              "segment_bytes": len(segment), "total_bytes": len(segment)}
@@ -42,7 +43,10 @@ class Maker:
             h["spot_type"] = wiretable.type_key(TRACKER)
         if family == "CONTROL":
             h.update(message_type=3)
-        if family in ("SEND", "REQUEST", "INTENT_SEND", "INTENT_REQUEST"):
+        if f.get("fence"):
+            h.update(owner_node=wiretable.node_key(NODE), owner_lease=3)
+        if family in ("SEND", "REQUEST", "INTENT_SEND", "INTENT_REQUEST", "FORWARD_SEND",
+                      "FORWARD_REQUEST"):
             h.update(message_type=7, budget_us=500000)
         if family == "ACK":
             h["content_type"] = 4
@@ -55,7 +59,7 @@ class Maker:
         if family == "ACK" and segment == b"":
             segment = ack_body(self.table)
         if id is None:
-            id = spot if self.families[family]["id"] == "must" else b""
+            id = {"must": spot, "route": ROUTE}.get(self.families[family]["id"], b"")
         h = self.header(family, spot, segment)
         h["id_bytes"] = len(id)
         h.update(over)
@@ -283,6 +287,33 @@ def reject_body(m):
     r("cookie", "0", "CHALLENGE", cookie=0)
 
 
+def forwards(m):
+    t, r = m.table, m.refused
+    m.taken("forward_request_with_intent", "The type that the caller declared", "FORWARD_REQUEST",
+            b"x", spot_type=wiretable.type_key(TRACKER))
+    m.taken("forward_request_explain", "Asks for the explanation", "FORWARD_REQUEST",
+            flags=m.flags["EXPLAIN"])
+    m.taken("forward_reply_stale", "The owner is another one by now", "FORWARD_REPLY", kind=7,
+            reason=54, accepted=2)
+    m.taken("forward_reply_refusal", "Whose room, which bound, how full", "FORWARD_REPLY",
+            refusal_body(t), kind=9, reason=3, accepted=2, content_type=3)
+    payload = bytes(i * 7 & 255 for i in range(TOTAL))
+    for family in ("FORWARD_SEND", "FORWARD_REPLY"):
+        m.taken("segment_%s_middle" % family.lower(), "Each segment carries the reply route", family,
+                payload[UNIT:2 * UNIT], flags=m.flags["SEGMENTED"], total_bytes=TOTAL,
+                segment_offset=UNIT, segment_unit=UNIT)
+    r("id", "forward_without_route", "FORWARD_SEND", id=b"")
+    r("id", "forward_route_of_71_bytes", "FORWARD_REQUEST", id=ROUTE[:71])
+    r("id", "forward_reply_route_of_73_bytes", "FORWARD_REPLY", id=ROUTE + b"x")
+    r("generation", "forward_without_fence", "FORWARD_SEND", owner_node=0, owner_lease=0)
+    r("generation", "forward_request_without_fence", "FORWARD_REQUEST", owner_node=0, owner_lease=0)
+    r("result", "forward_reply_kind_0", "FORWARD_REPLY", kind=0)
+    r("operation", "forward_send_scope", "FORWARD_SEND", operation_scope=0)
+    r("operation", "forward_reply_id", "FORWARD_REPLY", operation_id=0)
+    r("flags", "forward_send_explain", "FORWARD_SEND", flags=m.flags["EXPLAIN"])
+    r("family", "15", "REQUEST", family=15)
+
+
 def key_rows():
     names = [("spot", 1, VEHICLE, 16), ("spot", 1, NON_ASCII_ID, 16), ("spot", 1, LONG_ID, 16),
              ("spot", 1, b"a", 16), ("actor", 2, VEHICLE, 16), ("type", 3, TRACKER, 4),
@@ -330,7 +361,8 @@ def refusal_rows(t):
 
 def build(table):
     m = Maker(table)
-    for part in (examples, families, results, segments, reject_envelope, reject_body):
+    for part in (examples, families, results, segments, reject_envelope, reject_body,
+                 forwards):
         part(m)
     names = [row["name"] for row in m.rows]
     assert len(set(names)) == len(names), "two vectors of one name"

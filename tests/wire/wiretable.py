@@ -155,6 +155,8 @@ class Decoder:
         return family["key"] and h["spot_key_lo"] == 0 and h["spot_key_hi"] == 0
 
     def bad_id(self, h, family, name, _):
+        if family["id"] == "route":
+            return len(name) != self.table["constants"]["ROUTE_BYTES"]
         if name == b"":
             return family["id"] == "must" and h["segment_offset"] == 0
         return family["id"] == "never" or not id_is_valid(name)
@@ -162,9 +164,10 @@ class Decoder:
     def bad_id_key(self, *_):
         return False  # wire_check_id's business, see id_verdict
 
-    def bad_generation(self, h, *_):
+    def bad_generation(self, h, family, *_):
         return (h["owner_lease"] > GENERATION_MAX or h["object_generation"] > GENERATION_MAX or
-                (h["owner_node"] == 0) != (h["owner_lease"] == 0))
+                (h["owner_node"] == 0) != (h["owner_lease"] == 0) or
+                (family.get("fence", False) and h["owner_node"] == 0))
 
     def bad_control(self, h, family, *_):
         return family["name"] == "CONTROL" and h["message_type"] not in self.makes
@@ -213,7 +216,8 @@ class Decoder:
     def bad_cookie(self, h, family, *_):
         return family["name"] == "CHALLENGE" and h["cookie"] == 0
 
-    @staticmethod
-    def id_verdict(h, name):
+    def id_verdict(self, h, name):
+        if self.families[h["family"]]["id"] == "route":
+            return "taken"
         key = struct.pack("<QQ", h["spot_key_lo"], h["spot_key_hi"])
         return "taken" if name == b"" or spot_key(name) == key else "id_key"
