@@ -14,6 +14,7 @@
 #include "core/call.h"
 #include "core/command.h"
 #include "core/egress.h"
+#include "core/forward.h"
 #include "core/held.h"
 #include "core/item.h"
 #include "core/park.h"
@@ -92,6 +93,7 @@ struct dp_worker {
 	struct ledger_shard shard;
 	uint64_t session_id; // of the frames this worker sends
 	uint64_t session_counter;
+	uint64_t forward_serial; // operations of forwarded messages
 	struct dp_spot *ready_head, *ready_tail;
 	uint32_t ready_count;
 	uint64_t pressure_next_ns;
@@ -107,6 +109,7 @@ struct dp_worker {
 	struct reassembly_table reassembly;
 	struct segment_out_list segment_out;
 	struct held_replies held;
+	struct forward_notice notices[FORWARD_NOTICES];
 	struct call_table calls;
 	struct control_calls control_calls;
 	struct fact_port facts;
@@ -159,12 +162,14 @@ struct dp {
 	uint64_t mark_pause, mark_resume; // P4
 	uint64_t default_budget_ns;
 	bool started; // no more types
+	uint8_t route_key[REPLY_ROUTE_KEY_BYTES]; // seals reply routes of this run
 
 	CACHE_ALIGNED struct dp_lease lease; // control writes, workers read
 	struct ledger_process process;
 	// Control writes, workers read.
 	CACHE_ALIGNED _Atomic uint32_t admit_refusal; // 0 = admits, else enum result_kind
 	_Atomic uint32_t audit_want;                  // step that workers are to reach; 0 = no audit
+	_Atomic(struct peer_set *) peers;             // RCU; NULL = none
 	// Workers read when they have a fact; control writes.
 	CACHE_ALIGNED _Atomic uint32_t control_sleeps;
 	int wake_fd;

@@ -33,6 +33,9 @@ static void arrive(struct dp_worker *w, struct item_head *node)
 	case ITEM_REPEAT:
 		held_repeat_arrived(w, item_of(node));
 		return;
+	case ITEM_ACK:
+		segment_out_ack_item(w, item_of(node));
+		return;
 	case ITEM_BLOCK:
 	case ITEM_TICK:
 		break;

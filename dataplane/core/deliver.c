@@ -62,7 +62,7 @@ enum delivered deliver_refuse(
 	struct envelope *env = offer->item != NULL ? &offer->item->env : &offer->env;
 	COUNT(w, messages_refused);
 	counter_add(&w->counters.refusals[result.reason % ARRAY_COUNT(w->counters.refusals)], 1);
-	if (env->reply.kind == REPLY_NOWHERE)
+	if (!reply_is_wanted(env->reply.kind))
 		COUNT(w, sends_refused);
 	struct reply reply = {.result = result, .refusal = refusal};
 	release_holdings(w, env);
@@ -130,7 +130,7 @@ static enum delivered refuse_kind(
 static enum delivered meet_closing(struct dp_worker *w, struct offer *offer)
 {
 	const struct envelope *env = offer->item != NULL ? &offer->item->env : &offer->env;
-	if (env->spot_type.value != 0)
+	if (envelope_may_build(env))
 		return park_message(w, offer);
 	return refuse_kind(w, offer, RESULT_UNAVAILABLE, REASON_CLOSING);
 }
@@ -156,7 +156,7 @@ static enum delivered admit_in_memory(
 	struct item *item = offer->item;
 	struct envelope *env = item != NULL ? &item->env : &offer->env;
 	if (item == NULL) {
-		item = deliver_copy(w, env, span_of(NULL, 0));
+		item = deliver_copy(w, env, envelope_is_forwarded(env) ? offer->id : span_of(NULL, 0));
 		if (UNLIKELY(item == NULL)) {
 			env->spot = spot;
 			env->charge_bytes = charge;
@@ -182,7 +182,7 @@ static enum delivered reserve_and_admit(struct dp_worker *w, struct offer *offer
 	bool explained = env->explain != NULL;
 	uint32_t charge = offer->item != NULL
 		? deliver_item_charge(w, offer->item)
-		: deliver_charge(w->dp->config.accounting, env->payload_bytes, explained);
+		: deliver_charge(w->dp->config.accounting, env, explained);
 	if (UNLIKELY(charge > spot_bounds(spot)->bytes_max))
 		return refuse_kind(w, offer, RESULT_INVALID_OPERATION, REASON_TOO_LARGE);
 	if (UNLIKELY(explained))
@@ -217,17 +217,29 @@ static enum delivered reserve_and_admit(struct dp_worker *w, struct offer *offer
 	return deliver_refuse(w, offer, result_refused(RESULT_CAPACITY_EXCEEDED, reason), &r);
 }
 
+// S1: whoever forwarded it took this node for the owner; it is told, and the message goes no further.
+static enum delivered not_here(struct dp_worker *w, struct offer *offer, route_word word)
+{
+	struct envelope *env = offer->item != NULL ? &offer->item->env : &offer->env;
+	struct dp_remote *remote = dp_remote_of_route(word);
+	if (envelope_is_forwarded(env)) {
+		if (env->explain != NULL)
+			env->explain->filter = "another owner";
+		return refuse_kind(w, offer, RESULT_STALE_ROUTE, REASON_WRONG_OWNER);
+	}
+	if (remote == NULL || !dp_remote_usable(remote, w->now_ns))
+		return park_message(w, offer);
+	return forward_offer(w, offer, remote);
+}
+
 enum delivered deliver_offer(struct dp_worker *w, struct offer *offer, route_word word)
 {
 	struct envelope *env = offer->item != NULL ? &offer->item->env : &offer->env;
 	// A7: behind what already waits for this key here.
 	if (UNLIKELY(w->park.messages > 0) && park_waits(&w->park, env->key))
 		return park_message(w, offer);
-	if (UNLIKELY(route_tag(word) != ROUTE_LOCAL)) {
-		if (word == ROUTE_NONE)
-			return park_message(w, offer);
-		return refuse_kind(w, offer, RESULT_STALE_ROUTE, REASON_WRONG_OWNER);
-	}
+	if (UNLIKELY(route_tag(word) != ROUTE_LOCAL))
+		return not_here(w, offer, word);
 	struct dp_spot *spot = route_pointer(word);
 	// Every delivery checks that the table led to the Spot that the message names.
 	CHECK(spot_key_equal(spot->key, env->key));

@@ -24,7 +24,8 @@ struct offer {
 	bool id_checked;          // hashes to the key
 };
 
-enum delivered { DELIVER_ADMITTED = 1, DELIVER_PARKED = 2, DELIVER_REFUSED = 3 };
+enum delivered { DELIVER_ADMITTED = 1, DELIVER_PARKED = 2, DELIVER_REFUSED = 3,
+	DELIVER_FORWARDED = 4 };
 
 // Consumes item and frame.
 enum delivered deliver_offer(struct dp_worker *w, struct offer *offer, route_word word);
@@ -43,11 +44,11 @@ void deliver_item_end(struct dp_worker *w, struct item *item);
 MUST_USE struct item *deliver_copy(struct dp_worker *w, const struct envelope *env, struct span id);
 // The charge of a message not yet in memory, and of one that is (L2).
 static inline uint32_t deliver_charge(
-	enum ledger_accounting accounting, uint32_t payload_bytes, bool explained)
+	enum ledger_accounting accounting, const struct envelope *env, bool explained)
 {
-	size_t block = sizeof(struct item) + payload_bytes +
+	size_t block = sizeof(struct item) + env->id_bytes + env->payload_bytes +
 		(explained ? sizeof(struct explain) + 8 : 0);
-	return ledger_charge_of(accounting, block, payload_bytes);
+	return ledger_charge_of(accounting, block, env->payload_bytes);
 }
 uint32_t deliver_item_charge(const struct dp_worker *w, const struct item *item);
 // Fills the body of a lane's refusal.

@@ -146,6 +146,7 @@ struct dp *dp_create(const struct dp_config *config, const char **out_why)
 	dp->mark_resume = config->process_mark_bytes / 10 * 6;
 	ledger_process_init(&dp->process, config->process_mark_bytes);
 	atomic_init(&dp->admit_refusal, RESULT_UNAVAILABLE);
+	reply_route_key(config->cookie_key, dp->route_key);
 	bool made = true;
 	for (uint16_t i = 0; i < config->workers && made; i++)
 		made = worker_create(dp, i) != NULL;
@@ -238,6 +239,7 @@ void dp_destroy(struct dp *dp)
 	for (uint16_t i = 0; i < dp->config.workers; i++)
 		if (dp->workers[i] != NULL)
 			worker_destroy(dp->workers[i]);
+	mem_free(atomic_load_explicit(&dp->peers, memory_order_relaxed));
 	for (uint32_t i = 0; i < dp->type_count; i++)
 		mem_free(dp->types[i]);
 	mem_free(dp);

@@ -93,6 +93,17 @@ void egress_header(struct dp_worker *w, const struct envelope *env, struct resul
 	out->home_worker = (uint8_t)w->index;
 }
 
+struct span egress_front(const struct envelope *env)
+{
+	bool node = env->reply.kind >= REPLY_NODE;
+	return node ? span_of(env->payload - env->id_bytes, env->id_bytes) : span_of(NULL, 0);
+}
+
+uint8_t egress_reply_family(const struct envelope *env)
+{
+	return env->reply.kind >= REPLY_NODE ? WIRE_FORWARD_REPLY : WIRE_REPLY;
+}
+
 // What one reply is made of: header fields, then up to two parts of body.
 struct parts {
 	struct span first;
@@ -169,9 +180,18 @@ static void send_in_frame(struct dp_worker *w, struct worker_queue *q, const str
 	struct frame *frame, struct result result, const struct parts *p)
 {
 	uint32_t bytes = parts_bytes(p);
-	parts_copy(p, frame->data + WIRE_HEADER_BYTES);
+	struct span front = egress_front(env);
+	uint8_t *body = frame->data + WIRE_HEADER_BYTES + front.size;
+	// In a received frame the front lies where it goes already.
+	if (UNLIKELY(front.size > 0))
+		memmove(frame->data + WIRE_HEADER_BYTES, front.data, front.size);
+	parts_copy(p, body);
 	write_reply_header(w, env, result, p->flags, p->content, bytes, frame->data);
-	frame->bytes = WIRE_HEADER_BYTES + bytes;
+	if (UNLIKELY(front.size > 0)) {
+		frame->data[offsetof(struct wire_header, family)] = egress_reply_family(env);
+		frame->data[offsetof(struct wire_header, id_bytes)] = (uint8_t)front.size;
+	}
+	frame->bytes = (uint32_t)(WIRE_HEADER_BYTES + front.size) + bytes;
 	egress_frame(q, frame);
 }
 
@@ -197,7 +217,8 @@ bool egress_turn_frame(struct dp_worker *w, struct worker_queue *q, const struct
 static struct item *reply_item(struct dp_worker *w, const struct envelope *env, struct result result,
 	const struct parts *p)
 {
-	struct item *item = item_new(w, ITEM_REPLY, parts_bytes(p));
+	struct span front = egress_front(env);
+	struct item *item = item_new(w, ITEM_REPLY, front.size + parts_bytes(p));
 	if (item == NULL)
 		return NULL;
 	item->env = *env;
@@ -206,11 +227,14 @@ static struct item *reply_item(struct dp_worker *w, const struct envelope *env, 
 	item->env.process_bytes = 0;
 	item->env.explain = NULL;
 	item->env.content = p->content;
-	item->env.payload = item->payload;
+	item->env.id_bytes = (uint16_t)front.size;
+	item->env.payload = item->payload + front.size;
 	item->env.payload_bytes = parts_bytes(p);
+	if (front.size > 0)
+		memcpy(item->payload, front.data, front.size);
 	item->env.reply.explain = (p->flags & WIRE_FLAG_EXPLAIN) != 0;
 	item_set_result(item, result);
-	parts_copy(p, item->payload);
+	parts_copy(p, item->payload + front.size);
 	return item;
 }
 
@@ -237,7 +261,7 @@ static void send_to_client(struct dp_worker *w, const struct envelope *env, stru
 	struct result result, const struct parts *p)
 {
 	struct worker_queue *q = egress_queue(w, env->reply.peer.fabric);
-	uint32_t bytes = parts_bytes(p);
+	uint32_t bytes = (uint32_t)egress_front(env).size + parts_bytes(p);
 	COUNT(w, replies);
 	counter_add(&w->counters.results[result.kind % ARRAY_COUNT(w->counters.results)], 1);
 	if (UNLIKELY(q == NULL) || UNLIKELY(!fits(q, bytes))) {
@@ -276,12 +300,13 @@ void egress_reply(
 {
 	uint8_t refusal_body[WIRE_REFUSAL_BYTES];
 	uint8_t explain_room[EXPLAIN_JSON_MAX + 2];
-	if (env->reply.kind != REPLY_CLIENT) {
-		if (env->reply.kind == REPLY_CALL) {
+	if (UNLIKELY(env->reply.kind != REPLY_CLIENT && env->reply.kind != REPLY_NODE)) {
+		if (env->reply.kind == REPLY_CALL)
 			// Without memory for it the call's deadline ends it.
 			(void)call_send_answer(
 				w, env, reply->result, reply->content, reply->payload);
-		}
+		else if (env->reply.kind == REPLY_NODE_SEND)
+			forward_notice(w, env, reply->result);
 		if (frame != NULL)
 			egress_drop(egress_queue(w, frame->peer.fabric), frame);
 		return;
@@ -306,7 +331,7 @@ void egress_reply_item(struct dp_worker *w, struct item *item)
 		item_end(w, &item->head);
 		return;
 	}
-	if (!fits(q, item->env.payload_bytes)) {
+	if (!fits(q, item->env.payload_bytes + (uint32_t)egress_front(&item->env).size)) {
 		segment_out_begin(w, item);
 		return;
 	}
@@ -319,6 +344,13 @@ void egress_reply_item(struct dp_worker *w, struct item *item)
 		send_in_frame(w, q, &item->env, &fresh, item_result(item), &p);
 	}
 	item_end(w, &item->head);
+}
+
+void egress_pass(struct dp_worker *w, const struct envelope *env, struct result result,
+	uint16_t content, uint8_t flags, struct span body)
+{
+	struct parts p = {.second = body, .content = content, .flags = flags};
+	send_to_client(w, env, NULL, result, &p);
 }
 
 void egress_challenge(
@@ -345,14 +377,15 @@ void egress_challenge(
 	egress_frame(q, frame);
 }
 
-void egress_small(struct dp_worker *w, const struct peer *peer, struct wire_header *h, struct span body)
+void egress_small(struct dp_worker *w, const struct peer *peer, struct wire_header *h, struct span id,
+	struct span body)
 {
 	struct worker_queue *q = egress_queue(w, peer->fabric);
 	struct frame fresh;
 	if (q == NULL || !egress_fresh(q, &fresh))
 		return;
 	fresh.peer = *peer;
-	size_t size = wire_encode(h, span_of(NULL, 0), body, fresh.data, fresh.room);
+	size_t size = wire_encode(h, id, body, fresh.data, fresh.room);
 	CHECK(size > 0);
 	fresh.bytes = (uint32_t)size;
 	egress_frame(q, &fresh);

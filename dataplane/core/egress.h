@@ -75,4 +75,13 @@ void egress_challenge(
 void egress_header(struct dp_worker *w, const struct envelope *env, struct result result,
 	uint8_t family, struct wire_header *out);
 // Builds and sends one small frame with a body (at most one frame's room). Fresh frame.
-void egress_small(struct dp_worker *w, const struct peer *peer, struct wire_header *h, struct span body);
+// id: what travels in the place of the full id, or empty.
+void egress_small(struct dp_worker *w, const struct peer *peer, struct wire_header *h, struct span id,
+	struct span body);
+// A result that is passed on as it came: to a client, or as a notice to a peer.
+void egress_pass(struct dp_worker *w, const struct envelope *env, struct result result,
+	uint16_t content, uint8_t flags, struct span body);
+// What lies in front of the payload and travels with every frame of it: a sealed reply route, or nothing.
+struct span egress_front(const struct envelope *env);
+// The family of a reply to there.
+uint8_t egress_reply_family(const struct envelope *env);

@@ -24,7 +24,7 @@ static uint8_t *reply_place(struct dp_worker *w, size_t bytes)
 static int answer(struct dp_worker *w, struct result result, uint16_t content, struct spotlane_bytes body)
 {
 	struct turn *t = &w->turn;
-	if (t->env->reply.kind == REPLY_NOWHERE)
+	if (!reply_is_wanted(t->env->reply.kind))
 		return -1;
 	if (t->answered) {
 		COUNT(w, second_answers);

@@ -46,7 +46,7 @@ bool in_place_try(struct dp_worker *w, struct offer *offer, struct dp_spot *spot
 {
 	if (!may_run(w, offer, spot))
 		return false;
-	uint32_t charge = deliver_charge(w->dp->config.accounting, offer->env.payload_bytes, false);
+	uint32_t charge = deliver_charge(w->dp->config.accounting, &offer->env, false);
 	if (!lane_reserve_empty(&spot->application, *spot_bounds(spot), charge, w->sole))
 		return false;
 	offer->env.spot = spot;

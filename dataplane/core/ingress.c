@@ -22,9 +22,15 @@ struct burst {
 	bool refusing;     // the node admits nothing now
 };
 
-static bool is_message(uint8_t family)
+static bool is_client_message(uint8_t family)
 {
 	return family >= WIRE_SEND && family <= WIRE_INTENT_REQUEST;
+}
+
+static bool is_message(uint8_t family)
+{
+	return is_client_message(family) || family == WIRE_FORWARD_SEND ||
+		family == WIRE_FORWARD_REQUEST;
 }
 
 static bool wants_reply(uint8_t family)
@@ -62,6 +68,25 @@ static void decode(struct dp_worker *w, struct burst *b)
 	b->count = kept;
 }
 
+static bool is_between_nodes(uint8_t family)
+{
+	return family >= WIRE_FORWARD_SEND;
+}
+
+static enum reply_kind way_back(uint8_t family)
+{
+	switch (family) {
+	case WIRE_FORWARD_REQUEST:
+		return REPLY_NODE;
+	case WIRE_FORWARD_SEND:
+		return REPLY_NODE_SEND;
+	case WIRE_FORWARD_REPLY:
+		return REPLY_RELAY;
+	default:
+		return wants_reply(family) ? REPLY_CLIENT : REPLY_NOWHERE;
+	}
+}
+
 static void reply_to_client(
 	const struct dp_worker *w, const struct frame *frame, const struct wire_header *h,
 	struct reply_to *out)
@@ -69,7 +94,7 @@ static void reply_to_client(
 	out->peer = frame->peer;
 	out->scope = h->operation_scope;
 	out->operation_id = h->operation_id;
-	out->kind = wants_reply(h->family) ? REPLY_CLIENT : REPLY_NOWHERE;
+	out->kind = way_back(h->family);
 	out->ingress_worker = (uint8_t)w->index;
 	out->explain = (h->flags & WIRE_FLAG_EXPLAIN) != 0;
 	memset(out->reserved, 0, sizeof(out->reserved));
@@ -86,7 +111,8 @@ static inline void envelope_of(
 	struct envelope *out)
 {
 	const struct wire_header *h = &wf->h;
-	bool intent = h->family == WIRE_INTENT_SEND || h->family == WIRE_INTENT_REQUEST;
+	bool intent = h->family == WIRE_INTENT_SEND || h->family == WIRE_INTENT_REQUEST ||
+		h->family == WIRE_FORWARD_SEND || h->family == WIRE_FORWARD_REQUEST;
 	out->spot = NULL;
 	out->key = wire_frame_key(wf);
 	out->payload = wf->segment.data;
@@ -99,7 +125,7 @@ static inline void envelope_of(
 	out->since_ticks = w->now_ticks;
 	out->message_type = h->message_type;
 	out->content = h->content_type;
-	out->id_bytes = 0;
+	out->id_bytes = is_between_nodes(h->family) ? h->id_bytes : 0;
 	out->reserved = 0;
 	out->explain = NULL;
 	reply_to_client(w, frame, h, &out->reply);
@@ -125,7 +151,7 @@ static inline void take_message(struct dp_worker *w, struct burst *b, uint32_t i
 	offer->frame = &b->frames[i];
 	offer->queue = b->queue;
 	offer->id = wf->id;
-	offer->id_checked = false;
+	offer->id_checked = is_between_nodes(wf->h.family); // a reply route, not an id
 	if (UNLIKELY(wf->h.flags & WIRE_FLAG_EXPLAIN))
 		explain_begin(w, b, &offer->env);
 	if (UNLIKELY(wf->h.flags & WIRE_FLAG_SEGMENTED)) {
@@ -141,6 +167,18 @@ static inline void take_message(struct dp_worker *w, struct burst *b, uint32_t i
 	if (UNLIKELY(resolve_refuses(w, offer, wf->h.owner_node, wf->h.owner_lease)))
 		return;
 	b->offer_count++;
+}
+
+static void take_result(struct dp_worker *w, struct burst *b, uint32_t i)
+{
+	const struct wire_frame *wf = &b->wire[i];
+	if (wf->h.flags & WIRE_FLAG_SEGMENTED) {
+		struct offer offer = {.id = wf->id, .id_checked = true};
+		envelope_of(w, &b->frames[i], wf, &offer.env);
+		reassembly_segment(w, b->queue, wf, &offer);
+		return;
+	}
+	forward_reply_frame(w, &b->frames[i].peer, wf);
 }
 
 static void take_control(struct dp_worker *w, struct burst *b, uint32_t i)
@@ -165,6 +203,9 @@ static void take(struct dp_worker *w, struct burst *b, uint32_t i)
 		return;
 	case WIRE_ACK:
 		segment_out_ack(w, &b->wire[i]);
+		break;
+	case WIRE_FORWARD_REPLY:
+		take_result(w, b, i);
 		break;
 	default: // families that only clients receive
 		COUNT(w, frames_rejected);
@@ -196,7 +237,7 @@ static void judge(struct dp_worker *w, struct burst *b, uint32_t i)
 {
 	const struct wire_header *h = &b->wire[i].h;
 	struct session *session = NULL;
-	if (LIKELY(is_message(h->family)) && LIKELY(session_take_next(&w->sessions, &b->frames[i].peer,
+	if (LIKELY(is_client_message(h->family)) && LIKELY(session_take_next(&w->sessions, &b->frames[i].peer,
 			h->session, h->counter, w->now_ns))) {
 		take_message(w, b, i);
 		return;
@@ -205,8 +246,19 @@ static void judge(struct dp_worker *w, struct burst *b, uint32_t i)
 		egress_challenge(w, b->queue, &b->frames[i], &b->wire[i]);
 		return;
 	}
+	uint64_t cookie = h->cookie;
+	if (UNLIKELY(is_between_nodes(h->family) || h->family == WIRE_ACK)) {
+		// The node table stands for the cookie: who is in it receives at its address.
+		if (forward_is_peer(w, &b->frames[i].peer)) {
+			cookie = session_cookie(&w->sessions, &b->frames[i].peer, w->now_ns);
+		} else if (h->family != WIRE_ACK) {
+			COUNT(w, frames_foreign);
+			egress_drop(b->queue, &b->frames[i]);
+			return;
+		}
+	}
 	enum session_verdict verdict = session_check(&w->sessions, &b->frames[i].peer, h->session,
-		h->counter, h->cookie, w->now_ns, &session);
+		h->counter, cookie, w->now_ns, &session);
 	if (UNLIKELY(verdict != SESSION_FRESH)) {
 		not_fresh(w, b, i, verdict);
 		return;

@@ -24,7 +24,17 @@ enum reply_kind {
 	REPLY_NOWHERE = 1, // one-way
 	REPLY_CLIENT = 2,  // a frame to `peer`
 	REPLY_CALL = 3,    // a call of a handler: worker `ingress_worker`, call number `operation_id`
+	// Between nodes: `peer` is the other node, and a sealed reply route lies in front of the payload,
+	// `id_bytes` of it.
+	REPLY_NODE = 4,      // through the node that forwarded the request
+	REPLY_NODE_SEND = 5, // one-way: that node hears of a stale route only
+	REPLY_RELAY = 6,     // is itself a result on its way back through here
 };
+
+static inline bool reply_is_wanted(uint8_t kind)
+{
+	return kind != REPLY_NOWHERE && kind != REPLY_NODE_SEND;
+}
 
 struct reply_to {
 	struct peer peer;
@@ -51,11 +61,22 @@ struct envelope {
 	uint64_t since_ticks;      // when it was admitted or parked
 	uint16_t message_type;
 	uint16_t content;
-	uint16_t id_bytes; // parked intent: the id lies in front of the payload
+	uint16_t id_bytes; // in front of the payload: a parked intent's id, or a sealed reply route
 	uint16_t reserved;
 	struct explain *explain; // NULL unless asked for
 	struct reply_to reply;
 };
+
+// Came from another node: it is for the owner only, and never goes further.
+static inline bool envelope_is_forwarded(const struct envelope *env)
+{
+	return env->reply.kind == REPLY_NODE || env->reply.kind == REPLY_NODE_SEND;
+}
+// May build what it is for. The owner of a forwarded message builds nothing for it.
+static inline bool envelope_may_build(const struct envelope *env)
+{
+	return env->spot_type.value != 0 && !envelope_is_forwarded(env);
+}
 
 enum item_kind {
 	ITEM_MESSAGE = 1, // an application message
@@ -64,6 +85,7 @@ enum item_kind {
 	ITEM_COMMAND = 4, // a command of control (command.h): lifecycle work, or an opening
 	ITEM_BLOCK = 5,   // memory of a reassembly, a segmented reply, an offload or a timer; never queued
 	ITEM_REPEAT = 7,  // a repeated request on its way to where its result may be held (held.h)
+	ITEM_ACK = 8,     // a report for segments that another worker sends; payload: the report
 	ITEM_TICK = 6,    // a tick of a timer (timer.h), on its Spot's application lane
 };
 

@@ -88,7 +88,7 @@ static void entry_free(struct park_table *park, struct park_entry *e)
 
 static enum park_asked class_of(const struct item *item)
 {
-	return item->env.spot_type.value != 0 ? PARK_ASKED_INTENT : PARK_ASKED_ORDINARY;
+	return envelope_may_build(&item->env) ? PARK_ASKED_INTENT : PARK_ASKED_ORDINARY;
 }
 
 static void set_due(struct park_table *park, struct park_entry *e, uint8_t due)

@@ -59,7 +59,7 @@ static void send_report(struct dp_worker *w, const struct envelope *env, const s
 	h.content_type = WIRE_CONTENT_ACK;
 	h.total_bytes = sizeof(body);
 	seg_ack_encode(ack, body);
-	egress_small(w, &env->reply.peer, &h, span_of(body, sizeof(body)));
+	egress_small(w, &env->reply.peer, &h, span_of(NULL, 0), span_of(body, sizeof(body)));
 }
 
 static void send_done(struct dp_worker *w, const struct envelope *env, uint32_t count)
@@ -72,7 +72,7 @@ static void send_done(struct dp_worker *w, const struct envelope *env, uint32_t 
 // has nothing does. Its refusal is counted like any (M6).
 static void close_one_way(struct dp_worker *w, const struct envelope *env)
 {
-	if (env->reply.kind == REPLY_NOWHERE)
+	if (!reply_is_wanted(env->reply.kind))
 		send_done(w, env, 0);
 }
 
@@ -87,7 +87,7 @@ static void answer_late(
 	struct reply reply = {
 		.result = e->result, .refusal = e->has_refusal ? &e->refusal : NULL};
 	close_one_way(w, env);
-	if (env->reply.kind == REPLY_CLIENT)
+	if (env->reply.kind == REPLY_CLIENT || env->reply.kind == REPLY_NODE)
 		egress_reply(w, env, NULL, &reply);
 }
 
@@ -174,7 +174,9 @@ struct plan { // what the whole item will take
 static struct plan plan_of(const struct dp_worker *w, const struct wire_frame *wf, const struct envelope *env)
 {
 	struct plan p = {.explained = env->explain != NULL};
-	p.front_bytes = env->spot_type.value != 0 ? ID_ROOM : 0;
+	p.front_bytes = env->reply.kind >= REPLY_NODE ? WIRE_ROUTE_BYTES
+			: env->spot_type.value != 0   ? ID_ROOM
+						      : 0;
 	p.bitmap_words = seg_bitmap_words(seg_count(wf->h.total_bytes, wf->h.segment_unit));
 	p.room = p.front_bytes + (size_t)wf->h.total_bytes + 8 + p.bitmap_words * sizeof(uint64_t) +
 		(p.explained ? sizeof(struct explain) : 0);
@@ -190,6 +192,12 @@ static bool reserve_lane(struct dp_worker *w, struct offer *offer, const struct 
 {
 	struct envelope *env = &offer->env;
 	route_word word = route_lookup(w->dp->config.routes, env->key);
+	if (env->reply.kind == REPLY_RELAY)
+		return true; // for no lane
+	if (envelope_is_forwarded(env) && route_tag(word) != ROUTE_LOCAL) { // S1
+		*out = result_refused(RESULT_STALE_ROUTE, REASON_WRONG_OWNER);
+		return false;
+	}
 	if (p->charge_bytes > w->dp->config.application.bytes_max && word == ROUTE_NONE) {
 		*out = result_refused(RESULT_INVALID_OPERATION, REASON_TOO_LARGE);
 		return false;
@@ -240,6 +248,9 @@ static struct item *build_item(struct dp_worker *w, const struct wire_frame *wf,
 	if (item == NULL)
 		return NULL;
 	item->env = offer->env;
+	if (offer->env.reply.kind >= REPLY_NODE) // every segment carries the same route
+		memcpy(item->payload, offer->id.data, WIRE_ROUTE_BYTES);
+	item_set_result(item, (struct result){wf->h.kind, wf->h.reason, wf->h.accepted});
 	uint8_t *payload = item->payload + p->front_bytes;
 	item->env.payload = payload;
 	item->env.payload_bytes = wf->h.total_bytes;
@@ -279,11 +290,35 @@ static struct reassembly *slot_start(struct dp_worker *w, struct worker_queue *q
 	return r;
 }
 
+// A result that finds no room on its way back: the work was done, the caller hears a short one.
+static void relay_refused(struct dp_worker *w, const struct envelope *env, struct result why)
+{
+	struct item *item = item_new(w, ITEM_REPLY, WIRE_ROUTE_BYTES);
+	if (item == NULL)
+		return; // the caller's deadline ends it
+	item->env = *env;
+	item->env.charge_bytes = item->env.process_bytes = 0;
+	memcpy(item->payload, env->payload - env->id_bytes, WIRE_ROUTE_BYTES);
+	item->env.payload = item->payload + WIRE_ROUTE_BYTES;
+	item->env.payload_bytes = 0;
+	item->env.content = WIRE_CONTENT_BYTES;
+	item->env.explain = NULL;
+	item->env.reply.explain = 0;
+	item_set_result(item, result_make((enum result_kind)why.kind,
+				      (enum result_reason)why.reason, ACCEPTED_YES));
+	forward_reply_item(w, item);
+}
+
 static void refuse(struct dp_worker *w, const struct wire_frame *wf, struct offer *offer,
 	struct result result, const struct refusal *refusal)
 {
-	COUNT(w, messages_in);
 	ended_note(w, wf->h.session, wf->h.operation_id, result, refusal);
+	if (offer->env.reply.kind == REPLY_RELAY) {
+		send_done(w, &offer->env, seg_count(wf->h.total_bytes, wf->h.segment_unit));
+		relay_refused(w, &offer->env, result);
+		return;
+	}
+	COUNT(w, messages_in);
 	close_one_way(w, &offer->env);
 	deliver_refuse(w, offer, result, refusal);
 }
@@ -332,10 +367,15 @@ static void kill_message(struct dp_worker *w, struct reassembly *r)
 	struct item *item = r->item;
 	struct offer offer = {.item = item};
 	struct result result = result_refused(RESULT_PROTOCOL_ERROR, REASON_REASSEMBLY);
-	COUNT(w, messages_in);
 	ended_note(w, r->session, r->operation, result, NULL);
 	unlink_slot(&w->reassembly, r);
 	r->item = NULL;
+	if (item->env.reply.kind == REPLY_RELAY) {
+		relay_refused(w, &item->env, result);
+		deliver_item_end(w, item);
+		return;
+	}
+	COUNT(w, messages_in);
 	close_one_way(w, &item->env);
 	deliver_refuse(w, &offer, result, NULL);
 }
@@ -343,7 +383,7 @@ static void kill_message(struct dp_worker *w, struct reassembly *r)
 static void keep_id(struct reassembly *r, const struct wire_frame *wf)
 {
 	struct envelope *env = &r->item->env;
-	if (wf->id.size == 0 || env->spot_type.value == 0)
+	if (wf->id.size == 0 || env->spot_type.value == 0 || env->reply.kind >= REPLY_NODE)
 		return;
 	env->id_bytes = (uint16_t)wf->id.size;
 	memcpy(r->item->payload + ID_ROOM - wf->id.size, wf->id.data, wf->id.size);
@@ -351,7 +391,7 @@ static void keep_id(struct reassembly *r, const struct wire_frame *wf)
 
 static bool id_is_right(const struct envelope *env)
 {
-	return env->spot_type.value == 0 ||
+	return env->spot_type.value == 0 || env->reply.kind >= REPLY_NODE ||
 		spot_key_equal(
 			spot_key_of(span_of(env->payload - env->id_bytes, env->id_bytes)), env->key);
 }
@@ -374,11 +414,15 @@ static void complete(struct dp_worker *w, struct reassembly *r)
 		deliver_refuse(w, &offer, result, NULL);
 		return;
 	}
-	COUNT(w, messages_in);
 	COUNT(w, reassemblies);
 	// Before the item may end: its way back tells the client that nothing more is needed.
 	send_done(w, &item->env, count);
 	ended_note(w, session, operation, (struct result){0, 0, 0}, NULL);
+	if (item->env.reply.kind == REPLY_RELAY) {
+		forward_reply_item(w, item);
+		return;
+	}
+	COUNT(w, messages_in);
 	if (item->env.charge_bytes == 0) {
 		struct offer offer = {.item = item};
 		resolve_one(w, &offer);
@@ -434,7 +478,8 @@ void reassembly_segment(struct dp_worker *w, struct worker_queue *q, const struc
 			answer_late(w, frame, &offer->env, e);
 			return;
 		}
-		if (resolve_refuses(w, offer, frame->h.owner_node, frame->h.owner_lease)) {
+		if (offer->env.reply.kind != REPLY_RELAY &&
+			resolve_refuses(w, offer, frame->h.owner_node, frame->h.owner_lease)) {
 			COUNT(w, messages_in);
 			close_one_way(w, &offer->env);
 			return;

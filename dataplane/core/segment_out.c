@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "core/cross.h"
 
 // The sender's state and its bitmap lie in one block beside the reply's item.
 struct sender {
@@ -29,10 +30,11 @@ static void refuse_to_hold(struct dp_worker *w, struct item *item)
 		.owner_node = w->dp->config.node.value};
 	uint8_t body[WIRE_REFUSAL_BYTES];
 	wire_refusal_encode(&r, body);
-	egress_header(w, &item->env, result, WIRE_REPLY, &h);
+	egress_header(w, &item->env, result, egress_reply_family(&item->env), &h);
 	h.content_type = WIRE_CONTENT_REFUSAL;
 	h.total_bytes = sizeof(body);
-	egress_small(w, &item->env.reply.peer, &h, span_of(body, sizeof(body)));
+	egress_small(w, &item->env.reply.peer, &h, egress_front(&item->env),
+		span_of(body, sizeof(body)));
 	item_end(w, &item->head);
 }
 
@@ -45,8 +47,9 @@ static void send_one(struct dp_worker *w, struct segment_out *out, uint32_t inde
 	if (seg_tx_spent(&out->tx))
 		h.flags |= WIRE_FLAG_ACK_NOW;
 	COUNT(w, segments_out);
-	egress_small(w, &out->item->env.reply.peer, &h,
-		span_of(out->item->env.payload + offset, seg_tx_bytes(&out->tx, index)));
+	const struct envelope *env = &out->item->env;
+	egress_small(w, &env->reply.peer, &h,
+		span_of(env->payload - h.id_bytes, h.id_bytes), span_of(env->payload + offset, seg_tx_bytes(&out->tx, index)));
 }
 
 // Up to a burst; the rest at the next loop turn.
@@ -66,17 +69,14 @@ static bool pump(struct dp_worker *w, struct segment_out *out)
 	return sent > 0;
 }
 
-static void start(struct dp_worker *w, struct segment_out *out, struct item *item, uint16_t unit)
+static void start(struct dp_worker *w, struct segment_out *out, struct item *item, uint16_t unit,
+	const struct wire_header *header)
 {
 	out->item = item;
 	seg_tx_init(&out->tx, sender_of(out)->bitmap, item->env.payload_bytes, unit,
 		SEGMENT_OUT_WINDOW);
-	egress_header(w, &item->env, item_result(item), WIRE_REPLY, &out->header);
+	out->header = *header;
 	out->header.flags |= WIRE_FLAG_SEGMENTED;
-	if (item->env.reply.explain)
-		out->header.flags |= WIRE_FLAG_EXPLAIN;
-	out->header.content_type = item->env.content;
-	out->header.total_bytes = item->env.payload_bytes;
 	out->header.segment_unit = unit;
 	out->sent_once = 0;
 	out->repeat_ns = SEGMENT_OUT_REPEAT_NS_MIN;
@@ -88,33 +88,55 @@ static void start(struct dp_worker *w, struct segment_out *out, struct item *ite
 	w->segment_out.first = out;
 	w->segment_out.bytes += item->head.block_bytes;
 	w->segment_out.count++;
-	COUNT(w, replies_segmented);
 	pump(w, out);
 }
 
-static uint16_t unit_of(const struct worker_queue *q)
+static uint16_t unit_of(const struct worker_queue *q, uint8_t front_bytes)
 {
-	uint32_t room = q->payload_bytes_max - WIRE_HEADER_BYTES;
+	uint32_t room = q->payload_bytes_max - WIRE_HEADER_BYTES - front_bytes;
 	return (uint16_t)(room > UINT16_MAX ? UINT16_MAX : room);
 }
 
-void segment_out_begin(struct dp_worker *w, struct item *item)
+// False: no room; the item stays the caller's.
+static bool begin(struct dp_worker *w, struct item *item, const struct wire_header *header)
 {
 	struct worker_queue *q = egress_queue(w, item->env.reply.peer.fabric);
-	uint16_t unit = unit_of(q);
+	uint16_t unit = unit_of(q, header->id_bytes);
 	uint32_t words = seg_bitmap_words(seg_count(item->env.payload_bytes, unit));
 	bool room = w->segment_out.bytes + item->head.block_bytes <= SEGMENT_OUT_BYTES_MAX &&
 		unit >= WIRE_SEGMENT_BYTES_MIN;
 	size_t bytes = sizeof(struct sender) + words * sizeof(uint64_t);
 	struct item_head *head = room ? item_alloc(w->arena, bytes) : NULL;
-	if (head == NULL) {
-		refuse_to_hold(w, item);
-		return;
-	}
+	if (head == NULL)
+		return false;
 	struct sender *sender = (struct sender *)(void *)head;
 	sender->kind = ITEM_BLOCK;
 	memset(sender->bitmap, 0, words * sizeof(uint64_t));
-	start(w, &sender->out, item, unit);
+	start(w, &sender->out, item, unit, header);
+	return true;
+}
+
+void segment_out_begin(struct dp_worker *w, struct item *item)
+{
+	struct wire_header h;
+	egress_header(w, &item->env, item_result(item), egress_reply_family(&item->env), &h);
+	h.id_bytes = (uint8_t)egress_front(&item->env).size;
+	if (item->env.reply.explain)
+		h.flags |= WIRE_FLAG_EXPLAIN;
+	h.content_type = item->env.content;
+	h.total_bytes = item->env.payload_bytes;
+	if (begin(w, item, &h))
+		COUNT(w, replies_segmented);
+	else
+		refuse_to_hold(w, item);
+}
+
+bool segment_out_send(struct dp_worker *w, struct item *item, const struct wire_header *header)
+{
+	if (begin(w, item, header))
+		return true;
+	item_end(w, &item->head);
+	return false;
 }
 
 static void end(struct dp_worker *w, struct segment_out *out)
@@ -138,14 +160,10 @@ static struct segment_out *find(struct dp_worker *w, uint64_t scope, uint64_t op
 	return out;
 }
 
-void segment_out_ack(struct dp_worker *w, const struct wire_frame *frame)
+static void take_report(struct dp_worker *w, struct segment_out *out, const struct seg_ack *ack)
 {
-	struct segment_out *out = find(w, frame->h.operation_scope, frame->h.operation_id);
-	struct seg_ack ack;
-	if (out == NULL || !seg_ack_decode(frame->segment, &ack))
-		return;
 	uint32_t before = out->tx.base;
-	seg_tx_ack(&out->tx, &ack);
+	seg_tx_ack(&out->tx, ack);
 	if (out->tx.done) {
 		end(w, out);
 		return;
@@ -154,6 +172,52 @@ void segment_out_ack(struct dp_worker *w, const struct wire_frame *frame)
 		out->repeat_ns = SEGMENT_OUT_REPEAT_NS_MIN;
 	out->repeat_at_ns = w->now_ns + out->repeat_ns;
 	pump(w, out);
+}
+
+// Reports on what one worker sends to a node may come in at another.
+static bool pass_report(struct dp_worker *w, const struct wire_frame *frame)
+{
+	int to = forward_worker_of(w->dp, frame->h.operation_scope);
+	if (to < 0 || to == w->index)
+		return false;
+	struct item *item = item_new(w, ITEM_ACK, frame->segment.size);
+	if (item == NULL)
+		return true; // sent again soon
+	memset(&item->env, 0, sizeof(item->env));
+	item->env.payload = item->payload;
+	item->env.payload_bytes = (uint32_t)frame->segment.size;
+	item->env.reply.scope = frame->h.operation_scope;
+	item->env.reply.operation_id = frame->h.operation_id;
+	memcpy(item->payload, frame->segment.data, frame->segment.size);
+	cross_send(w, (uint16_t)to, &item->head);
+	return true;
+}
+
+void segment_out_ack(struct dp_worker *w, const struct wire_frame *frame)
+{
+	struct segment_out *out = find(w, frame->h.operation_scope, frame->h.operation_id);
+	struct seg_ack ack;
+	if (out == NULL && w->dp->config.workers > 1 && pass_report(w, frame))
+		return;
+	if (out != NULL && seg_ack_decode(frame->segment, &ack))
+		take_report(w, out, &ack);
+}
+
+void segment_out_ack_item(struct dp_worker *w, struct item *item)
+{
+	const struct envelope *env = &item->env;
+	struct segment_out *out = find(w, env->reply.scope, env->reply.operation_id);
+	struct seg_ack ack;
+	if (out != NULL && seg_ack_decode(span_of(env->payload, env->payload_bytes), &ack))
+		take_report(w, out, &ack);
+	item_end(w, &item->head);
+}
+
+void segment_out_answered(struct dp_worker *w, uint64_t scope, uint64_t operation)
+{
+	struct segment_out *out = w->segment_out.count == 0 ? NULL : find(w, scope, operation);
+	if (out != NULL)
+		end(w, out);
 }
 
 bool segment_out_repeat(struct dp_worker *w, uint64_t scope, uint64_t operation)

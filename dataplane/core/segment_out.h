@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// Replies in several frames, going out (M8): kept until the client says done or the request's time is
+// Replies, and messages to other nodes, in several frames, going out (M8): kept until the client says done or the request's time is
 // over, sent in windows, again after 20 to 200 ms of silence. The kept bytes are bounded. Owner
 // worker: the one where the request came in, since reports arrive there.
 
@@ -41,6 +41,13 @@ struct segment_out_list {
 
 // Takes the item: kind REPLY, result and payload filled in. content: of the payload.
 void segment_out_begin(struct dp_worker *w, struct item *item);
+// A message to another node, its header filled in, a reply route in front of its payload. Takes the
+// item; false: no room for it here, and it is gone.
+MUST_USE bool segment_out_send(struct dp_worker *w, struct item *item, const struct wire_header *header);
+// Its answer came: the receiver needs nothing more of it.
+void segment_out_answered(struct dp_worker *w, uint64_t scope, uint64_t operation);
+// A report that came to another worker of this node. Consumes the item.
+void segment_out_ack_item(struct dp_worker *w, struct item *item);
 void segment_out_ack(struct dp_worker *w, const struct wire_frame *frame);
 // The client repeated its request: everything unacknowledged is due again.
 bool segment_out_repeat(struct dp_worker *w, uint64_t scope, uint64_t operation);

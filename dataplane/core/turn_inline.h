@@ -69,7 +69,7 @@ static inline void turn_message(const struct envelope *env, struct spotlane_mess
 {
 	out->type = env->message_type;
 	out->content = env->content;
-	out->wants_reply = env->reply.kind != REPLY_NOWHERE;
+	out->wants_reply = reply_is_wanted(env->reply.kind);
 	memset(out->reserved, 0, sizeof(out->reserved));
 	out->payload.data = env->payload;
 	out->payload.size = env->payload_bytes;

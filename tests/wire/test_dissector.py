@@ -17,6 +17,7 @@ TABLE = wiretable.load()
 SCRIPT = wiretable.ROOT / "docs/wireshark/spotlane.lua"
 VECTORS = json.loads((wiretable.ROOT / "tests/vectors/frames.json").read_text())["vectors"]
 VECTORS = [v for v in VECTORS if v["hex"]]
+FAMILY = {f["number"]: f["name"] for f in TABLE["family"]}
 PORT = 4747
 # Codes that show only with the rules of a family or with a hash: the dissector leaves them to nodes.
 BY_FAMILY = {"key", "id", "id_key", "generation", "control", "type", "ack", "operation", "cookie"}

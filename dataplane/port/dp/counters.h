@@ -22,12 +22,17 @@
 	X(messages_internal, "messages sent by handlers here")                                     \
 	X(messages_accepted, "messages admitted into a lane")                                      \
 	X(messages_parked, "messages that waited for a route")                                     \
+	X(messages_forwarded, "messages sent on to the node that owns their Spot")                 \
 	X(messages_delivered, "messages whose handler reached its terminal completion")            \
 	X(messages_refused, "messages refused before admission (see refusals)")                    \
 	X(messages_dropped, "admitted messages ended without a turn (deadline, close, stale)")     \
 	X(messages_in_place, "turns run on the received frame")                                    \
 	X(messages_crossed, "items passed to another worker")                                      \
 	X(sends_refused, "one-way messages refused (M6; see refusals)")                            \
+	X(frames_foreign, "frames between nodes that came from no node (dropped)")                 \
+	X(routes_stale, "remote routes dropped because their owner said StaleRoute (R2)")          \
+	X(routes_forged, "results from other nodes whose reply route is not ours (dropped)")       \
+	X(notices, "notices of a stale route to nodes that send one-way")                          \
 	X(turns, "handler turns")                                                                  \
 	X(turn_overruns, "turns over their time budget (X4)")                                      \
 	X(second_answers, "answers a module gave twice")                                           \
