@@ -62,9 +62,9 @@ static struct dp_config default_config(struct rig *rig, uint16_t workers)
 	return c;
 }
 
-static void node_address(uint8_t ip[16])
+static void node_address(const struct rig *rig, uint8_t ip[16])
 {
-	static const uint8_t v4[4] = {10, 0, 0, 1};
+	const uint8_t v4[4] = {10, 0, 0, rig->second ? 101 : 1};
 	peer_ip_from_v4(ip, v4);
 }
 
@@ -73,11 +73,20 @@ static void open_queues(struct rig *rig, uint32_t payload_bytes_max)
 	for (uint16_t i = 0; i < rig->workers; i++) {
 		struct fabric_loop_endpoint e = {.port = NODE_PORT, .worker = i, .frames = rig->frames,
 			.payload_bytes_max = payload_bytes_max};
-		node_address(e.ip);
+		node_address(rig, e.ip);
 		rig->queues[i] = fabric_loop_open(rig->net, &e);
 		assert_non_null(rig->queues[i]);
 		assert_true(dp_attach_queue(rig->dp, i, rig->queues[i]));
 	}
+}
+
+static void beside(struct rig *a, struct rig *b)
+{
+	a->beside = b;
+	b->beside = a;
+	for (uint16_t i = 0; i < a->workers; i++)
+		for (uint16_t k = 0; k < b->workers; k++)
+			fabric_loop_wire(a->queues[i], b->queues[k]);
 }
 
 struct rig *rig_start(const struct rig_config *config)
@@ -89,8 +98,13 @@ struct rig *rig_start(const struct rig_config *config)
 	rig->workers = config->workers;
 	rig->frames = config->frames != 0 ? config->frames : RIG_FRAMES;
 	rig->routes = route_table_create(key, 1024);
-	rig->net = fabric_loop_create();
+	rig->second = config->beside != NULL;
+	rig->net = rig->second ? config->beside->net : fabric_loop_create();
 	struct dp_config c = default_config(rig, config->workers);
+	if (rig->second) {
+		c.node.value = 0x5678;
+		memcpy(c.cookie_key, "another boot key", 16);
+	}
 	if (config->adjust != NULL)
 		config->adjust(&c);
 	rig->dp = dp_create(&c, &why);
@@ -102,6 +116,8 @@ struct rig *rig_start(const struct rig_config *config)
 	dp_lease(rig->dp)->generation = 7;
 	dp_admit_set(rig->dp, true, RESULT_OK);
 	open_queues(rig, config->payload_bytes_max);
+	if (rig->second)
+		beside(config->beside, rig);
 	return rig;
 }
 
@@ -123,6 +139,9 @@ void rig_settle(struct rig *rig)
 		for (uint16_t i = 0; i < rig->workers; i++)
 			any |= rig_step(rig, i);
 		any |= rig_control(rig);
+		for (uint16_t i = 0; rig->beside != NULL && i < rig->beside->workers; i++)
+			any |= rig_step(rig->beside, i);
+		any |= rig->beside != NULL && rig_control(rig->beside);
 		quiet = any ? 0 : quiet + 1;
 		if (turns > 200000)
 			fail_msg("never settles");
@@ -175,7 +194,8 @@ static void on_resolve(struct rig *rig, const struct dp_fact *f)
 		rig->pending[p].waiters |= 1u << f->worker;
 		return;
 	}
-	if (spot != NULL) {
+	struct dp_remote *remote = dp_remote_of_route(route_lookup(rig->routes, f->key));
+	if (spot != NULL || (remote != NULL && dp_remote_usable(remote, rig_clock.boot_ns))) {
 		assert_int_equal(dp_release(rig->dp, f->worker, f->key), DP_DONE);
 		return;
 	}
@@ -331,7 +351,10 @@ void rig_stop(struct rig *rig)
 		assert_int_equal(fabric_loop_waiting(rig->queues[i]) +
 					 fabric_loop_free_buffers(rig->queues[i]),
 			rig->frames);
-	fabric_loop_destroy(rig->net);
+	if (rig->beside != NULL)
+		rig->beside->beside = NULL;
+	if (!rig->second)
+		fabric_loop_destroy(rig->net);
 	route_table_destroy(rig->routes);
 	free(rig);
 }

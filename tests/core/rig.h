@@ -18,6 +18,7 @@
 #include "base/rng.h"
 #include "core/core.h"
 #include "dp/port.h"
+#include "dp/remote.h"
 #include "fabric/loop.h"
 #include "publish/publish.h"
 #include "route/route.h"
@@ -61,6 +62,7 @@ struct rig_config {
 	void (*adjust)(struct dp_config *config);
 	uint32_t payload_bytes_max; // of a frame; 0 = 1,472
 	uint32_t frames;            // of each node queue, a client has twice as many; 0 = RIG_FRAMES
+	struct rig *beside; // a second node on the same net: the two are stepped together, it ends first
 };
 
 struct rig_client { // one source address and port
@@ -78,6 +80,8 @@ struct rig {
 	struct fabric_loop *net;
 	uint16_t workers;
 	uint32_t frames;
+	struct rig *beside; // the other node
+	bool second;
 	struct fabric_queue *queues[8];
 	struct rig_client clients[8];
 	uint32_t client_count;
@@ -151,6 +155,16 @@ struct span rig_id(const char *text);
 struct dp_spot *rig_spot(struct rig *rig, const char *id, const char *type, uint16_t home);
 struct dp_spot *rig_find(struct rig *rig, const char *id);
 void rig_close(struct rig *rig, struct dp_spot *spot, uint8_t reason);
+// Two nodes know each other.
+struct rig_pair {
+	struct rig *a, *b;
+	struct dp_peer *b_at_a, *a_at_b;
+};
+struct rig_pair rig_pair_start(uint16_t workers, void (*adjust)(struct dp_config *config));
+void rig_pair_stop(struct rig_pair *pair);
+// At node a: id is at b.
+struct dp_remote *rig_remote(struct rig_pair *pair, const char *id);
+void rig_remote_retire(struct rig_pair *pair, struct dp_remote *remote);
 uint64_t rig_counter(struct rig *rig, size_t offset);
 #define RIG_COUNT(rig, name) rig_counter(rig, offsetof(struct dp_counters, name))
 #define RIG_REFUSED(rig, reason)                                                                   \

@@ -4,7 +4,7 @@
 struct rig_client *rig_client_raw(struct rig *rig)
 {
 	struct rig_client *c = &rig->clients[rig->client_count++];
-	static const uint8_t v4[4] = {10, 0, 0, 2};
+	const uint8_t v4[4] = {10, 0, 0, rig->second ? 102 : 2};
 	memset(c, 0, sizeof(*c));
 	struct fabric_loop_endpoint e = {
 		.port = (uint16_t)(5000 + rig->client_count), .frames = 2 * rig->frames, .payload_bytes_max = 1472};
