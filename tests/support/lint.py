@@ -24,7 +24,7 @@ FENCED_HEADERS = (
     (r"sqlite3\.h$", ("control/store", "tests/")),
     (r"rte_", ("dataplane/fabric/dpdk", "dataplane/fabric/", "dataplane/worker", "bench/", "tests/")),
     (r"cyaml/", ("control/config", "tests/")),
-    (r"cmocka\.h$", ("tests/", "templates/", "dataplane/modules/")),
+    (r"cmocka\.h$", ("tests/", "templates/", "dataplane/modules/", "examples/")),
 )
 # A folder -> project headers it must not see.
 FENCED_FOLDERS = (
