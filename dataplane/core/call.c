@@ -96,8 +96,8 @@ static uint32_t index_of(const struct call_table *c, const struct call_slot *slo
 	return (uint32_t)(slot - c->slots);
 }
 
-uint64_t call_begin(
-	struct dp_worker *w, struct dp_spot *spot, struct item *turn, uint64_t deadline_boot_ns)
+uint64_t call_begin(struct dp_worker *w, struct dp_spot *spot, struct item *turn, struct spot_key key,
+	uint64_t deadline_boot_ns)
 {
 	struct call_table *c = &w->calls;
 	uint32_t index;
@@ -113,6 +113,7 @@ uint64_t call_begin(
 	slot->used = 1;
 	slot->turn = turn;
 	slot->spot = spot;
+	slot->key = key;
 	slot->deadline_boot_ns = deadline_boot_ns;
 	slot->next = turn->calls_head;
 	turn->calls_head = index + 1;
@@ -144,6 +145,16 @@ static void unlink_from_turn(struct call_table *c, struct call_slot *slot)
 	*link = slot->next;
 	slot->turn->calls_open--;
 	slot->spot->calls_open--;
+}
+
+bool call_target(
+	struct dp_worker *w, const struct dp_spot *spot, uint64_t call, struct spot_key *out_key)
+{
+	const struct call_slot *slot = slot_of(&w->calls, call);
+	if (slot == NULL || slot->spot != spot || (slot->key.lo == 0 && slot->key.hi == 0))
+		return false;
+	*out_key = slot->key;
+	return true;
 }
 
 void call_cancel(struct dp_worker *w, uint64_t call)

@@ -19,6 +19,7 @@ enum { CALLS_MAX = 8192 };
 struct call_slot {
 	struct item *turn; // whose turn made it
 	struct dp_spot *spot;
+	struct spot_key key; // whom it asks; zero: blocking work
 	uint64_t deadline_boot_ns; // UINT64_MAX for blocking work
 	uint32_t generation;
 	uint32_t heap_position; // index + 1; 0 = not in the heap
@@ -37,9 +38,12 @@ struct call_table {
 MUST_USE bool call_table_init(struct call_table *calls);
 void call_table_fini(struct call_table *calls);
 
-// A new call number; 0 when there is no room.
-MUST_USE uint64_t call_begin(
-	struct dp_worker *w, struct dp_spot *spot, struct item *turn, uint64_t deadline_boot_ns);
+// A new call number; 0 when there is no room. key: whom it asks; zero for blocking work.
+MUST_USE uint64_t call_begin(struct dp_worker *w, struct dp_spot *spot, struct item *turn,
+	struct spot_key key, uint64_t deadline_boot_ns);
+// Whom an open request of this Spot asks; false: there is no such request.
+MUST_USE bool call_target(
+	struct dp_worker *w, const struct dp_spot *spot, uint64_t call, struct spot_key *out_key);
 // Takes back a call that was never submitted.
 void call_cancel(struct dp_worker *w, uint64_t call);
 // The turn of these calls ends: their answers will be late.

@@ -2,6 +2,7 @@
 #include "core/cross.h"
 
 #include "base/check.h"
+#include "core/cancel.h"
 #include "core/core.h"
 #include "core/deliver.h"
 #include "core/lifecycle.h"
@@ -35,6 +36,9 @@ static void arrive(struct dp_worker *w, struct item_head *node)
 		return;
 	case ITEM_ACK:
 		segment_out_ack_item(w, item_of(node));
+		return;
+	case ITEM_CANCEL:
+		cancel_arrived(w, item_of(node));
 		return;
 	case ITEM_BLOCK:
 	case ITEM_TICK:
@@ -137,7 +141,7 @@ struct item *item_new(struct dp_worker *w, enum item_kind kind, size_t bytes)
 	item->kind = (uint8_t)kind;
 	item->leave = TURN_FRESH;
 	item->answered = 0;
-	item->reserved = 0;
+	item->cancelled = 0;
 	item->calls_open = 0;
 	item->calls_head = 0;
 	item->call = 0;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/call.h"
+#include "core/cancel.h"
 #include "core/copy.h"
 #include "core/core.h"
 #include "core/offload.h"
@@ -115,10 +116,11 @@ static spotlane_call host_request(spotlane_turn turn, struct spotlane_bytes id, 
 		return none;
 	struct dp_spot *spot = w->turn.spot;
 	// X3: awaiting one's own gate can never end.
-	if (spot_key_equal(spot_key_of(span_of(id.data, id.size)), spot->key))
+	struct spot_key key = spot_key_of(span_of(id.data, id.size));
+	if (spot_key_equal(key, spot->key))
 		return none;
 	uint64_t deadline = call_deadline(w, budget_us);
-	uint64_t call = call_begin(w, spot, w->turn.item, deadline);
+	uint64_t call = call_begin(w, spot, w->turn.item, key, deadline);
 	if (call == 0)
 		return none;
 	COUNT(w, calls);
@@ -134,7 +136,7 @@ static spotlane_call host_offload(spotlane_turn turn,
 	struct dp_worker *w = turn_worker(turn.value);
 	if (w == NULL || !w->turn.may_wait || work == NULL)
 		return none;
-	uint64_t call = call_begin(w, w->turn.spot, w->turn.item, UINT64_MAX);
+	uint64_t call = call_begin(w, w->turn.spot, w->turn.item, (struct spot_key){0, 0}, UINT64_MAX);
 	if (call == 0)
 		return none;
 	if (!offload_begin(w, call, work, span_of(argument.data, argument.size), capacity)) {
@@ -176,6 +178,12 @@ static int host_timer_cancel(spotlane_turn turn, struct spotlane_bytes name)
 	return w != NULL && timer_cancel(w, w->turn.spot, span_of(name.data, name.size)) ? 1 : 0;
 }
 
+static int host_cancel(spotlane_turn turn, spotlane_call call)
+{
+	struct dp_worker *w = turn_worker(turn.value);
+	return w != NULL && cancel_call(w, w->turn.spot, call.value) ? 0 : -1;
+}
+
 const struct spotlane_host host_table = {
 	.abi = SPOTLANE_MODULE_ABI,
 	.size = sizeof(struct spotlane_host),
@@ -188,4 +196,5 @@ const struct spotlane_host host_table = {
 	.close_self = host_close_self,
 	.timer_set = host_timer_set,
 	.timer_cancel = host_timer_cancel,
+	.cancel = host_cancel,
 };

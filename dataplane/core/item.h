@@ -84,9 +84,10 @@ enum item_kind {
 	ITEM_REPLY = 3,   // a reply that leaves through another worker's queue
 	ITEM_COMMAND = 4, // a command of control (command.h): lifecycle work, or an opening
 	ITEM_BLOCK = 5,   // memory of a reassembly, a segmented reply, an offload or a timer; never queued
+	ITEM_TICK = 6,    // a tick of a timer (timer.h), on its Spot's application lane
 	ITEM_REPEAT = 7,  // a repeated request on its way to where its result may be held (held.h)
 	ITEM_ACK = 8,     // a report for segments that another worker sends; payload: the report
-	ITEM_TICK = 6,    // a tick of a timer (timer.h), on its Spot's application lane
+	ITEM_CANCEL = 9,  // a caller's wish that a queued request end (cancel.h)
 };
 
 // How a handler left an item's turn.
@@ -103,7 +104,7 @@ struct item {
 	uint8_t kind;          // enum item_kind
 	uint8_t leave;         // enum turn_leave
 	uint8_t answered;      // the request of this turn has its result
-	uint8_t reserved;
+	uint8_t cancelled;     // ended while queued: does not run, keeps place and charge until taken (L5)
 	uint16_t calls_open;   // calls of this turn that have not ended
 	uint16_t result_kind;  // ANSWER, REPLY: struct result
 	uint8_t result_reason;

@@ -327,6 +327,32 @@ void park_fail(struct dp_worker *w, struct spot_key key, enum dp_fail_scope scop
 	settle(w, e);
 }
 
+bool park_cancel(struct dp_worker *w, struct spot_key key, uint64_t call)
+{
+	struct park_entry *e = park_find(&w->park, key);
+	struct item *found = NULL;
+	if (e == NULL)
+		return false;
+	struct lane_list all = take_all(w, e);
+	struct item_head *head;
+	while ((head = lane_list_pop(&all)) != NULL) {
+		const struct envelope *env = &item_of(head)->env;
+		if (env->reply.kind == REPLY_CALL && env->reply.operation_id == call) {
+			found = item_of(head);
+			continue;
+		}
+		lane_list_push(&e->waiting, head);
+		e->count++;
+		w->park.messages++;
+	}
+	settle(w, e);
+	if (found == NULL)
+		return false;
+	COUNT(w, messages_cancelled);
+	end_waiting(w, found, result_refused(RESULT_CANCELLED, REASON_NONE), NULL);
+	return true;
+}
+
 // Reserves the message's place past `opening`, or ends it. True: item is admitted.
 static bool reserve_first(struct dp_worker *w, struct dp_spot *spot, struct item *item)
 {

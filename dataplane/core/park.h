@@ -59,6 +59,8 @@ enum delivered park_message(struct dp_worker *w, struct offer *offer);
 void park_release(struct dp_worker *w, struct spot_key key);
 void park_fail(struct dp_worker *w, struct spot_key key, enum dp_fail_scope scope, struct result result,
 	const struct refusal *refusal);
+// Ends a waiting request of a handler here, Cancelled; false: it does not wait here.
+bool park_cancel(struct dp_worker *w, struct spot_key key, uint64_t call);
 // A7 step 3, at the origin. Takes the command.
 void park_open(struct dp_worker *w, struct command *command);
 // Expires, and tells control what found no room before.

@@ -211,7 +211,7 @@ void turn_queued(struct dp_worker *w, struct dp_spot *spot, struct item *item)
 		return;
 	}
 	struct result no = may_start(w, spot, item);
-	if (UNLIKELY(no.kind != 0)) {
+	if (UNLIKELY(no.kind != 0) || UNLIKELY(item->cancelled)) {
 		if (item->env.explain != NULL)
 			item->env.explain->turn = "not started";
 		deliver_drop(w, item, no);

@@ -54,6 +54,8 @@ enum {
 	DO_BIG = 15,        // reply with as many bytes as the payload says (4 bytes)
 	DO_SPEND_LOG = 16,  // DO_SPEND and DO_LOG of the next 8 bytes
 	DO_TIMER = 17,      // set the timer of a struct rig_timer
+	DO_ASK_HOLD_YIELD = 20, // DO_ASK_HOLD with yield
+	DO_CANCEL = 19,     // cancel the call that the module made last
 	DO_TIMER_CANCEL = 18, // cancel the timer whose name is the payload
 };
 
@@ -123,6 +125,7 @@ struct rig_log {
 	int construct_returns, configure_returns, create_returns, initialise_returns;
 	uint32_t second_reply_refused;
 	uint64_t self_call;
+	int cancel_returned;
 	uint8_t answer_kind, answer_reason, answer_accepted;
 	uint32_t answers;
 	struct rig_timer timer; // the last that was set

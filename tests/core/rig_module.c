@@ -173,6 +173,8 @@ static enum spotlane_outcome common(spotlane_turn t, const struct spotlane_messa
 		return ask(t, m, DO_ECHO, SPOTLANE_YIELD);
 	case DO_ASK_HOLD:
 		return ask(t, m, DO_HOLD, SPOTLANE_WAIT);
+	case DO_ASK_HOLD_YIELD:
+		return ask(t, m, DO_HOLD, SPOTLANE_YIELD);
 	case DO_WAIT_NOTHING:
 		return SPOTLANE_WAIT;
 	case DO_SEND:
@@ -206,6 +208,9 @@ static enum spotlane_outcome common(spotlane_turn t, const struct spotlane_messa
 	case DO_TIMER:
 		memcpy(&rig_log.timer, m->payload.data, sizeof(rig_log.timer));
 		set_timer(t);
+		return SPOTLANE_DONE;
+	case DO_CANCEL:
+		rig_log.cancel_returned = host->cancel(t, (spotlane_call){rig_log.self_call});
 		return SPOTLANE_DONE;
 	case DO_TIMER_CANCEL:
 		rig_log.timer_cancel_returned = host->timer_cancel(t, m->payload);

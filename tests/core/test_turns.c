@@ -330,6 +330,95 @@ static void X2__a_type_that_never_waits_may_not_ask_wherever_its_turn_runs(void 
 	rig_stop(rig);
 }
 
+// "a" asks "b", whose gate is kept by a turn that waits for nobody; then "a" cancels.
+static void L5_M2__a_cancelled_queued_item_ends_at_once_and_keeps_its_place(void **state)
+{
+	(void)state;
+	for (uint16_t workers = 1; workers <= 2; workers++) {
+		struct rig *rig = rig_start_plain(workers);
+		struct rig_client *c = rig_client(rig);
+		rig_spot(rig, "a", "plain", 0);
+		struct dp_spot *b = rig_spot(rig, "b", "plain", (uint16_t)(workers - 1));
+		rig->manual = true;
+		struct rig_message hold = rig_request("b", DO_HOLD, "", 0);
+		rig_send(rig, c, 0, &hold);
+		rig_settle(rig);
+		struct rig_message m = rig_request("a", DO_ASK_YIELD, "b", 1);
+		uint64_t asked = rig_send(rig, c, 0, &m);
+		rig_settle(rig);
+		struct dp_spot_view before, after;
+		dp_spot_view(b, &before);
+		assert_int_equal(before.application.count, 2);
+		struct rig_message cancel = rig_request("a", DO_CANCEL, "", 0);
+		uint64_t cancelled = rig_send(rig, c, 0, &cancel);
+		rig_settle(rig);
+		for (int i = 0; i < 2; i++) { // both end while "b" is held
+			assert_true(rig_receive(rig, c, &r));
+			assert_int_equal(r.h.operation_id, i == 0 ? cancelled : asked);
+		}
+		assert_int_equal(rig_log.cancel_returned, 0);
+		assert_int_equal(rig_log.answers, 1);
+		assert_int_equal(rig_log.answer_kind, RESULT_CANCELLED);
+		assert_int_equal(rig_log.answer_accepted, ACCEPTED_NO);
+		assert_int_equal(RIG_COUNT(rig, messages_cancelled), 1);
+		dp_spot_view(b, &after); // place and charge are kept
+		assert_int_equal(after.application.count, before.application.count);
+		assert_int_equal(after.application.bytes, before.application.bytes);
+		uint64_t turns = RIG_COUNT(rig, turns);
+		assert_int_equal(dp_fail(rig->dp, (uint16_t)(workers - 1), spot_key_of(rig_id("nobody-home")),
+					 DP_FAIL_ALL, result_refused(RESULT_NOT_FOUND, REASON_NONE), NULL),
+			DP_DONE);
+		rig_settle(rig);
+		assert_int_equal(RIG_COUNT(rig, turns), turns + 1); // b's answer, not a's request
+		dp_spot_view(b, &after);
+		assert_int_equal(after.application.count, 0);
+		assert_int_equal(RIG_COUNT(rig, messages_dropped), 1);
+		assert_int_equal(RIG_COUNT(rig, calls_late), 0);
+		rig_stop(rig);
+	}
+}
+
+static void L5_M2__work_that_has_begun_goes_on_and_parked_work_ends(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_start_plain(1);
+	struct rig_client *c = rig_client(rig);
+	rig_spot(rig, "a", "plain", 0);
+	rig_spot(rig, "b", "plain", 0);
+	rig->manual = true;
+	struct rig_message cancel = rig_request("a", DO_CANCEL, "", 0);
+	rig_ask(rig, c, 0, &cancel, &r); // there is none
+	assert_int_equal(rig_log.cancel_returned, -1);
+	// Parked: nobody is found for it.
+	struct rig_message m = rig_request("a", DO_ASK_YIELD, "nobody", 6);
+	rig_send(rig, c, 0, &m);
+	rig_send(rig, c, 0, &cancel);
+	rig_settle(rig);
+	assert_int_equal(rig_log.answer_kind, RESULT_CANCELLED);
+	assert_int_equal(rig_log.answers, 1);
+	assert_int_equal(dp_process_bytes(rig->dp), 0);
+	while (rig_receive(rig, c, &r))
+		;
+	rig_ask(rig, c, 0, &cancel, &r); // it has ended
+	assert_int_equal(rig_log.cancel_returned, -1);
+	// Begun: "b" waits inside the turn that "a" asked for.
+	uint64_t asked_of_a = rig_log.self_call;
+	m = rig_request("a", DO_ASK_HOLD_YIELD, "b", 1);
+	rig_send(rig, c, 0, &m);
+	rig_settle(rig);
+	assert_int_not_equal(rig_log.self_call, asked_of_a);
+	rig_ask(rig, c, 0, &cancel, &r);
+	assert_int_equal(rig_log.cancel_returned, 0);
+	assert_int_equal(rig_log.answers, 1); // no result yet
+	assert_int_equal(dp_fail(rig->dp, 0, spot_key_of(rig_id("nobody-home")), DP_FAIL_ALL,
+				 result_refused(RESULT_NOT_FOUND, REASON_NONE), NULL),
+		DP_DONE);
+	rig_settle(rig);
+	assert_int_equal(rig_log.answers, 3); // b's, then a's
+	assert_int_equal(RIG_COUNT(rig, messages_cancelled), 1);
+	rig_stop(rig);
+}
+
 static void K2_K3__an_entry_turn_waits_and_a_user_turn_yields(void **state)
 {
 	(void)state;
@@ -383,6 +472,8 @@ int main(void)
 		cmocka_unit_test(X6_L4__a_send_goes_the_same_road),
 		cmocka_unit_test(X6__a_nowait_handlers_send_to_itself_runs_after_its_turn),
 		cmocka_unit_test(X2__a_type_that_never_waits_may_not_ask_wherever_its_turn_runs),
+		cmocka_unit_test(L5_M2__a_cancelled_queued_item_ends_at_once_and_keeps_its_place),
+		cmocka_unit_test(L5_M2__work_that_has_begun_goes_on_and_parked_work_ends),
 		cmocka_unit_test(K2_K3__an_entry_turn_waits_and_a_user_turn_yields),
 		cmocka_unit_test(X2_I10__a_call_whose_turn_ended_is_abandoned),
 	};

@@ -252,6 +252,14 @@ static int host_timer_cancel(spotlane_turn turn, struct spotlane_bytes name)
 	return 1;
 }
 
+// The call stays open: the test says how it ends.
+static int host_cancel(spotlane_turn turn, spotlane_call call)
+{
+	struct spotlane_harness_spot *s = spot_of(turn.value, "cancel");
+
+	return s->awaits == SPOTLANE_AWAITS_ANSWER && s->call.value == call.value ? 0 : -1;
+}
+
 static const struct spotlane_host host_table = {
 	.abi = SPOTLANE_MODULE_ABI,
 	.size = sizeof(struct spotlane_host),
@@ -264,6 +272,7 @@ static const struct spotlane_host host_table = {
 	.close_self = host_close_self,
 	.timer_set = host_timer_set,
 	.timer_cancel = host_timer_cancel,
+	.cancel = host_cancel,
 };
 
 // ---- opening ----

@@ -26,6 +26,7 @@
 	X(messages_delivered, "messages whose handler reached its terminal completion")            \
 	X(messages_refused, "messages refused before admission (see refusals)")                    \
 	X(messages_dropped, "admitted messages ended without a turn (deadline, close, stale)")     \
+	X(messages_cancelled, "requests of handlers that ended Cancelled while they waited (L5)")  \
 	X(messages_in_place, "turns run on the received frame")                                    \
 	X(messages_crossed, "items passed to another worker")                                      \
 	X(sends_refused, "one-way messages refused (M6; see refusals)")                            \

@@ -162,6 +162,10 @@ struct spotlane_host {
 	int (*timer_set)(spotlane_turn turn, struct spotlane_bytes name, const struct spotlane_timer *timer);
 	// 1 = there was one; a tick of it that waits does not run. 0 = there was none.
 	int (*timer_cancel)(spotlane_turn turn, struct spotlane_bytes name);
+	// Asks that a request of this Spot's, still open, be cancelled (L5). Work that waits for its turn
+	// ends Cancelled at once and does not run; work that has begun goes on. The call's one result comes
+	// to `answered` either way. 0 = asked, -1 = no such open request (blocking work cannot be).
+	int (*cancel)(spotlane_turn turn, spotlane_call call);
 };
 
 // Callbacks common to the kinds. A NULL optional callback is "nothing to do". Order: K5.
