@@ -238,6 +238,23 @@ static json_t *view_row(const struct node_where *where)
 	return json;
 }
 
+static json_t *view_cached(const struct node_where *where)
+{
+	const char *leads = where->remote_exists ? "another-node"
+			    : where->route_exists ? "here"
+						  : "nowhere";
+	json_t *json = json_pack("{s:b, s:s}", "exists", where->route_exists, "leads", leads);
+	if (json == NULL || !where->remote_exists)
+		return json;
+	view_set(json, "owner_node_key", where->remote_owner.value);
+	view_set(json, "owner_lease_generation", where->remote_lease.value);
+	view_set(json, "object_generation", where->remote_object_generation.value);
+	view_set(json, "authority_generation", where->remote_authority_generation.value);
+	json_object_set_new(json, "usable", json_boolean(where->remote_usable));
+	json_object_set_new(json, "left_ms", json_integer(where->remote_left_ns / 1000000));
+	return json;
+}
+
 static void where_done(void *arg, const struct node_where *where)
 {
 	struct api_request *request = arg;
@@ -249,8 +266,8 @@ static void where_done(void *arg, const struct node_where *where)
 					     : view_spot(request->api, where->local);
 	if (local != NULL && where->local != NULL)
 		json_object_set_new(local, "exists", json_true());
-	api_done(request, json_pack("{s:o, s:{s:b}, s:o}", "store", view_row(where), "route", "exists",
-				  where->route_exists, "local", local));
+	api_done(request, json_pack("{s:o, s:o, s:o}", "store", view_row(where), "route",
+				  view_cached(where), "local", local));
 }
 
 void op_spot_where(struct api_request *request)

@@ -152,6 +152,7 @@ static void do_read(struct node *n, struct entry *e)
 		for (struct waiter *w = e->waiters; w != NULL; w = w->next)
 			w->creator = false;
 	}
+	e->read_ns = clock_boot_ns(n->clock);
 	e->op.row = (struct store_spot_row){.key = e->key};
 	ask_store(n, e, STORE_SPOT_READ, node_draw_id(n));
 }

@@ -121,6 +121,8 @@ void entry_add_waiter(struct entry *e, struct waiter *w)
 static struct result verdict_on_joining(const struct entry *e, const struct waiter *w)
 {
 	bool waits_for_attempt = waiter_wants_creation(w) || waiter_is(w, WIRE_CONTROL_CLOSE);
+	if (e->state == ACTIVATION_AWAITING && e->ready_elsewhere)
+		return result_ok();
 	switch (e->state) {
 	case ACTIVATION_AWAITING:
 	case ACTIVATION_QUEUED:

@@ -198,6 +198,24 @@ struct where {
 	void *arg;
 };
 
+static void where_cached(struct node *n, struct spot_key key, struct node_where *found)
+{
+	route_word word = route_lookup(n->routes, key);
+	struct dp_remote *remote = dp_remote_of_route(word);
+	found->local = node_find(n, key);
+	found->route_exists = word != ROUTE_NONE;
+	found->remote_exists = remote != NULL;
+	if (remote == NULL)
+		return;
+	uint64_t now = clock_boot_ns(n->clock);
+	found->remote_usable = dp_remote_usable(remote, now);
+	found->remote_owner = remote->owner->node;
+	found->remote_lease = remote->owner->lease;
+	found->remote_object_generation = remote->object_generation;
+	found->remote_authority_generation = remote->authority_generation;
+	found->remote_left_ns = (int64_t)(remote->expires_boot_ns - now);
+}
+
 static void where_read(struct store_op *op)
 {
 	struct where *at = container_of(op, struct where, op);
@@ -206,8 +224,7 @@ static void where_read(struct store_op *op)
 		.store_exists = op->outcome == STORE_DONE && op->row.exists,
 		.row = op->row};
 	if (!n->halted) {
-		found.local = node_find(n, op->row.key);
-		found.route_exists = route_lookup(n->routes, op->row.key) != ROUTE_NONE;
+		where_cached(n, op->row.key, &found);
 		if (op->outcome == STORE_DAMAGED)
 			node_damaged(n);
 	}
@@ -219,9 +236,8 @@ void node_where(struct node *n, struct spot_key key, node_where_done done, void 
 {
 	struct where *at = mem_zalloc(sizeof(*at));
 	if (at == NULL) {
-		struct node_where none_found = {.store_outcome = STORE_UNREACHABLE,
-			.route_exists = route_lookup(n->routes, key) != ROUTE_NONE,
-			.local = node_find(n, key)};
+		struct node_where none_found = {.store_outcome = STORE_UNREACHABLE};
+		where_cached(n, key, &none_found);
 		done(arg, &none_found);
 		return;
 	}

@@ -15,6 +15,7 @@
 //   facts.c     what the data plane reports
 //   dpq.c       commands that met a full ring
 //   peers.c     the other nodes' beats (O4)
+//   remote.c    routes to other nodes' Spots (R1, R2)
 //   fence.c     formal release of a dead node's Spots (O6)
 //   events.c    what an event says to a person
 
@@ -22,6 +23,7 @@
 #include "node/fence.h"
 #include "node/node.h"
 #include "node/peers.h"
+#include "node/remote.h"
 #include "publish/publish.h"
 #include "spot/activation.h"
 
@@ -139,6 +141,8 @@ struct entry {
 	struct waiter *waiters, **waiters_end;
 	struct store_op op; // one at a time
 	bool op_lent;
+	uint64_t read_ns; // when the row was asked for
+	bool ready_elsewhere; // AWAITING: for the view of the nodes, not for an attempt
 	struct link link; // queued, timed (retry) or closing list
 	uint64_t due_ns;
 	uint64_t await_until_ns; // AWAITING: 0 = not begun
@@ -315,6 +319,7 @@ struct node {
 	uint64_t former_released;
 
 	struct peer_view peers;
+	struct remotes remotes;
 	struct fence fence;
 
 	// entries

@@ -150,6 +150,7 @@ void node_destroy(struct node *n)
 				waiter_free(container_of(c, struct waiter, command));
 		}
 	entry_free_all(n);
+	remote_end(n);
 	free_local_spots(n);
 	mem_free(n->types);
 	mem_free(n);
@@ -346,7 +347,7 @@ static uint64_t next_step(const struct node *n)
 		next = n->now_ns + NS_PER_MS;
 	next = earliest(next, lease_next(n));
 	next = earliest(next, earliest(peers_next(n), fence_next(n)));
-	next = earliest(next, n->operation_next_ns);
+	next = earliest(next, earliest(n->operation_next_ns, remote_next(n)));
 	if (n->lease_deadline_ns != 0 && !n->lease_lapsed)
 		next = earliest(next, n->lease_deadline_ns);
 	next = earliest(next, n->retry_next_ns);
@@ -370,6 +371,7 @@ uint64_t node_step(struct node *n)
 	waiter_expire(n);
 	entry_start_queued(n);
 	peers_step(n);
+	remote_step(n);
 	fence_step(n);
 	lease_step(n); // an activation that starts may want generations
 	drain_step(n);

@@ -114,6 +114,13 @@ struct node_where {
 	bool store_exists;
 	struct store_spot_row row;
 	bool route_exists;
+	// The route cache's view of a Spot of another node (R1).
+	bool remote_exists, remote_usable;
+	struct node_key remote_owner;
+	struct lease_generation remote_lease;
+	struct object_generation remote_object_generation;
+	struct authority_generation remote_authority_generation;
+	int64_t remote_left_ns; // until its age limit; negative: over
 	struct dp_spot *local; // NULL when not here
 };
 typedef void (*node_where_done)(void *arg, const struct node_where *where);

@@ -128,9 +128,11 @@ static void listed(struct store_op *op)
 		merge(n, &v->rows[i], &merged[i]);
 	memcpy(v->peers, merged, op->count * sizeof(merged[0]));
 	v->count = op->count;
+	bool recovered = v->gap && v->asked_ns != 0;
 	v->gap = false;
 	v->asked_ns = v->request_ns;
 	tell_changes(n);
+	remote_peers_changed(n, recovered);
 	entry_peers_changed(n);
 }
 

@@ -135,6 +135,11 @@ static bool keep_those_who_wait_for_an_attempt(struct node *n, struct entry *e, 
 	return false;
 }
 
+static bool is_ready(const struct entry *e)
+{
+	return e->op.row.exists && e->op.row.state == STORE_SPOT_READY;
+}
+
 // Each look doubles the pause. The limit is per stretch of waiting, whoever waits.
 static void look_again_later(struct node *n, struct entry *e)
 {
@@ -144,6 +149,7 @@ static void look_again_later(struct node *n, struct entry *e)
 	} else if (e->await_ms < AWAIT_MAX_MS) {
 		e->await_ms *= 2;
 	}
+	e->ready_elsewhere = is_ready(e);
 	if (e->waiters != NULL && n->now_ns < e->await_until_ns) {
 		entry_event(n, e, ACTIVATION_EV_OTHERS);
 		return;
@@ -220,11 +226,35 @@ static bool keep_messages_and_closes(struct node *n, struct entry *e, struct wai
 	return false;
 }
 
-// Ready on another node that is live: what needs only the row is answered here.
+// The route leads there now: messages look it up again. A close is for the owner to hear.
+static bool release_messages(struct node *n, struct entry *e, struct waiter *w)
+{
+	(void)e;
+	if (w->kind == WAITER_MESSAGES)
+		waiter_release(n, w);
+	else
+		waiter_end(n, w, result_refused(RESULT_STALE_ROUTE, REASON_WRONG_OWNER), NULL);
+	return false;
+}
+
+// Ready on another node that is live: what needs only the row is answered here, messages go there.
 static void found_elsewhere(struct node *n, struct entry *e)
 {
 	sift(n, e, keep_messages_and_closes);
+	enum remote_verdict verdict =
+		e->waiters == NULL ? REMOTE_NO_ADDRESS : remote_publish(n, &e->op.row, e->read_ns);
 	entry_fails(e, result_refused(RESULT_UNAVAILABLE, REASON_OWNER_UNUSABLE));
+	if (verdict == REMOTE_NOT_USABLE) { // live as far as anybody knows (O4): the view will tell
+		e->waits_for_view = true;
+		look_again_later(n, e);
+		return;
+	}
+	if (verdict == REMOTE_PUBLISHED)
+		sift(n, e, release_messages);
+	else if (verdict == REMOTE_STALLED)
+		entry_fails(e, result_refused(RESULT_UNAVAILABLE, REASON_RCU_STALLED));
+	else if (verdict == REMOTE_NO_MEMORY)
+		entry_fails(e, result_refused(RESULT_INTERNAL_FAILURE, REASON_OUT_OF_MEMORY));
 	entry_event(n, e, ACTIVATION_EV_ELSEWHERE);
 }
 
@@ -284,7 +314,8 @@ static void row_read(struct node *n, struct entry *e, enum peer_standing peer)
 {
 	struct resolve_row look = look_at(n, e, peer);
 	struct resolved r = activation_resolve(&look);
-	bool waits = r.kind == RESOLVED_CREATING && r.as.creating.claimant == CLAIMANT_OTHER;
+	bool waits = (r.kind == RESOLVED_CREATING && r.as.creating.claimant == CLAIMANT_OTHER) ||
+		     (r.kind == RESOLVED_READY && r.as.ready.place == READY_ELSEWHERE);
 	if (!waits)
 		e->await_until_ns = 0;
 	switch (r.kind) {

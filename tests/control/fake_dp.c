@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "dp/remote.h"
+
 struct dp_type {
 	const char *name;
 	enum spot_kind kind;
@@ -33,6 +35,8 @@ struct dp_spot {
 enum { FACTS_MAX = 20000 };
 
 struct dp {
+	uint32_t peer_count;
+	struct dp_peer *first_peer;
 	struct dp_lease lease;
 	uint16_t workers;
 	struct dp_fact *facts;
@@ -483,4 +487,11 @@ bool dp_worker_running(
 	*out_key = dp->running_key[worker];
 	*out_since_boot_ns = dp->running_since[worker];
 	return dp->running_since[worker] != 0;
+}
+
+enum dp_status dp_peers_set(struct dp *dp, struct dp_peer *const *peers, uint32_t count)
+{
+	dp->peer_count = count;
+	dp->first_peer = count > 0 ? peers[0] : NULL;
+	return DP_DONE;
 }
