@@ -230,8 +230,28 @@ void turn_queued(struct dp_worker *w, struct dp_spot *spot, struct item *item)
 	run(w, spot, &event);
 }
 
+// O3: a continuation is a turn, and there is none after the lease. The message was accepted and
+// began; it ends here.
+static void end_without_lease(struct dp_worker *w, struct dp_spot *spot, struct item *item)
+{
+	struct timer *timer = item->kind == ITEM_TICK ? timer_of_tick(item) : NULL;
+	call_abandon(w, item);
+	if (item->answered)
+		item->env.reply.kind = REPLY_NOWHERE;
+	deliver_drop(w, item, result_make(RESULT_STALE_ROUTE, REASON_LEASE_LOST, ACCEPTED_YES));
+	if (timer != NULL)
+		timer_tick_end(w, timer);
+	spot->gate = GATE_IDLE;
+}
+
 void turn_resume(struct dp_worker *w, struct dp_spot *spot, struct item *item)
 {
+	spot->waiting = NULL;
+	spot->running_since_boot_ns = 0;
+	if (UNLIKELY(!lease_valid_ticks(w, w->last_ticks))) {
+		end_without_lease(w, spot, item);
+		return;
+	}
 	struct item *answer = item_of(lane_list_pop(&item->answers));
 	struct result result = item_result(answer);
 	struct spotlane_answer given = {.kind = result.kind,
@@ -240,8 +260,6 @@ void turn_resume(struct dp_worker *w, struct dp_spot *spot, struct item *item)
 		.content = answer->env.content,
 		.payload = {answer->env.payload, answer->env.payload_bytes}};
 	struct turn_event event = {.answer = &given, .call = {answer->call}};
-	spot->waiting = NULL;
-	spot->running_since_boot_ns = 0;
 	turn_begin(w, spot, &item->env, item, NULL);
 	run(w, spot, &event);
 	item_end(w, &answer->head);

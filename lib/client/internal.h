@@ -79,6 +79,7 @@ struct client_op {
 	struct client_port *port;
 	struct wire_header h; // counter and budget are set by the first sending
 	uint64_t sent_cookie; // the cookie its latest frame carried
+	uint32_t sendings;    // of its single frame, under whatever cookie
 	uint64_t started_ns;
 	uint64_t deadline_ns;
 	struct client_timer deadline;

@@ -223,6 +223,7 @@ int spotlane_client_start(
 	op->done = call->done;
 	op->arg = call->arg;
 	op->sent_cookie = 0;
+	op->sendings = 0;
 	op->repeat_wait_ms = 0;
 	op->started_ns = clock_boot_ns(client->clock);
 	uint64_t budget_us = call->budget_us ? call->budget_us : BUDGET_US_DEFAULT;

@@ -20,10 +20,17 @@ static struct client_op *frame_op(struct client_port *port, const struct wire_he
 
 // The node did nothing with the frame it answers, so the same frame goes out once more with the new
 // cookie. A challenge for a frame that carried this cookie already is not answered: no ping-pong.
+// A frame sent several times under an older cookie may have been taken by a former run of the node,
+// whose window is gone: sent again it could run twice (M3), so it ends here, not known to be accepted.
 static void challenge_repeat(struct client_port *port, struct client_op *op)
 {
 	if (op->sent_cookie == 0 || op->sent_cookie == port->cookie)
 		return;
+	if (!op->upload && op->sendings > 1 && op->state == OP_SENT) {
+		op_end_here(port->client, op, SPOTLANE_END_DEADLINE,
+			SPOTLANE_KIND_DEADLINE_EXCEEDED, REASON_NONE);
+		return;
+	}
 	if (op->upload) {
 		seg_tx_timeout(&op->upload->tx);
 		port_queue(port, op);

@@ -234,6 +234,7 @@ static void op_put_frame(struct client_port *port, struct client_op *op)
 	}
 	op->h.cookie = port->cookie;
 	op->sent_cookie = port->cookie;
+	op->sendings++;
 	batch_put(port, &op->h, span_of(op->bytes, op->id_bytes),
 		span_of(op->bytes + op->id_bytes, op->payload_bytes));
 	if (op_is_one_way(op)) {

@@ -180,6 +180,27 @@ static void M9__challenged_request_is_repeated_unchanged_once(void **state)
 	assert_int_equal(stats_of(f).repeats, 1);
 }
 
+static void M3_M9__sent_twice_under_an_older_cookie_is_not_sent_to_the_next_run(void **state)
+{
+	struct fixture *f = *state;
+	spotlane_client_close(f->client);
+	struct spotlane_client_options options = {.size = sizeof(options), .repeat_after_ms = 50};
+	f->client = peer_client(&f->peer, &f->clock, &options);
+	greet(f);
+	struct spotlane_client_call call = call_make(f, SPOTLANE_CALL_REQUEST);
+	call.budget_us = 1000 * 1000;
+	(void)start(f, &call);
+	peer_expect(&f->peer, WIRE_REQUEST);
+	step_ms(&f->peer, &f->clock, 100);
+	peer_expect(&f->peer, WIRE_REQUEST);
+	peer_challenge(&f->peer, 88); // the node was restarted: it knows neither session nor cookie
+	(void)spotlane_client_poll(f->client, 0);
+	peer_expect_silence(&f->peer);
+	assert_int_equal(f->ends.count, 1);
+	assert_int_equal(f->ends.last.kind, SPOTLANE_KIND_DEADLINE_EXCEEDED);
+	assert_int_equal(f->ends.last.accepted, SPOTLANE_ACCEPTED_UNKNOWN);
+}
+
 static void M9__foreign_challenge_is_dropped(void **state)
 {
 	struct fixture *f = *state;
@@ -713,6 +734,7 @@ int main(void)
 		T(M9__cookie_is_asked_for_first_and_carried),
 		T(M9__hello_is_repeated_at_doubling_intervals),
 		T(M9__challenged_request_is_repeated_unchanged_once),
+		T(M3_M9__sent_twice_under_an_older_cookie_is_not_sent_to_the_next_run),
 		T(M9__foreign_challenge_is_dropped),
 		T(M9__cookie_is_asked_for_again_after_silence),
 		T(M3_M9__unanswered_request_is_not_repeated),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rig.h"
 
+#include <stdlib.h>
+
 static struct rig_reply r;
 
 static void X2_M2__a_turn_may_wait_for_another_spot_on_any_worker(void **state)
@@ -48,6 +50,69 @@ static void X1_X2_I9__a_waiting_turn_keeps_its_gate(void **state)
 	dp_spot_view(spot, &view);
 	assert_int_equal(view.application.count, 0);
 	rig_stop(rig);
+}
+
+static void ends_without_a_lease(uint16_t how)
+{
+	struct rig *rig = rig_start_plain(1);
+	struct rig_client *c = rig_client(rig);
+	struct dp_spot *spot = rig_spot(rig, "a", "plain", 0);
+	rig->manual = true; // "nobody" stays unresolved
+	struct rig_message m = rig_request("a", how, "nobody", 6);
+	rig_send(rig, c, 0, &m);
+	rig_settle(rig);
+	dp_lease(rig->dp)->deadline_boot_ns = 1;
+	dp_lease(rig->dp)->deadline_ticks = 1;
+	assert_int_equal(dp_fail(rig->dp, 0, spot_key_of(rig_id("nobody")), DP_FAIL_ALL,
+				 result_refused(RESULT_NOT_FOUND, REASON_NONE), NULL),
+		DP_DONE);
+	rig_settle(rig);
+	assert_int_equal(rig_log.answers, 0);
+	assert_true(rig_receive(rig, c, &r));
+	rig_expect(&r, RESULT_STALE_ROUTE, REASON_LEASE_LOST, ACCEPTED_YES);
+	struct dp_spot_view view;
+	dp_spot_view(spot, &view);
+	assert_int_equal(view.application.count, 0);
+	assert_int_equal(view.application.bytes, 0);
+	assert_int_equal(view.running_since_boot_ns, 0);
+	rig_stop(rig);
+}
+
+static void O3_S4_I2__a_turn_that_waited_past_the_lease_does_not_go_on(void **state)
+{
+	(void)state;
+	ends_without_a_lease(DO_ASK);
+	ends_without_a_lease(DO_ASK_YIELD);
+}
+
+// Queued, waiting and yielded work is there when the node ends: dp_destroy checks that every item is
+// back in its arena.
+static void H3_I10__a_node_that_ends_by_force_gives_everything_back(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_start_plain(1);
+	struct rig_client *c = rig_client(rig);
+	struct dp_spot *spot = rig_spot(rig, "a", "plain", 0);
+	rig->manual = true;
+	struct rig_message yields = rig_request("a", DO_ASK_YIELD, "nobody", 6);
+	struct rig_message waits = rig_request("a", DO_ASK, "nobody", 6);
+	struct rig_message log = rig_request("a", DO_LOG, "12345678", 8);
+	rig_send(rig, c, 0, &yields);
+	rig_settle(rig);
+	rig_send(rig, c, 0, &waits);
+	rig_settle(rig);
+	rig_send(rig, c, 0, &log);
+	rig_settle(rig);
+	struct dp_spot_view view;
+	dp_spot_view(spot, &view);
+	assert_int_equal(view.application.count, 3);
+	assert_int_equal(rig_log.count, 0);
+	(void)route_retire(rig->routes, view.key);
+	dp_spot_discard(spot);
+	dp_destroy(rig->dp);
+	fabric_loop_destroy(rig->net);
+	route_table_destroy(rig->routes);
+	free(rig);
 }
 
 static void X2__a_yielding_turn_gives_its_gate_back_and_resumes_at_the_back(void **state)
@@ -458,6 +523,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(X2_M2__a_turn_may_wait_for_another_spot_on_any_worker),
 		cmocka_unit_test(X1_X2_I9__a_waiting_turn_keeps_its_gate),
+		cmocka_unit_test(O3_S4_I2__a_turn_that_waited_past_the_lease_does_not_go_on),
+		cmocka_unit_test(H3_I10__a_node_that_ends_by_force_gives_everything_back),
 		cmocka_unit_test(X2__a_yielding_turn_gives_its_gate_back_and_resumes_at_the_back),
 		cmocka_unit_test(X3__awaiting_ones_own_gate_is_refused_before_submission),
 		cmocka_unit_test(X2__waiting_for_nothing_is_a_fault_of_the_handler),

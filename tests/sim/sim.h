@@ -115,6 +115,7 @@ struct sim_node {
 	struct node *node;
 	struct sim_queue queues[SIM_WORKERS];
 	struct peer address;
+	uint64_t lapsed_ns; // true time at which it last acted without a lease; 0: not in this run
 	bool cut[SIM_NODES_MAX + 1]; // partition: no frames to that node; [MAX]: to clients
 	uint32_t operator_asked, operator_answered;
 	struct store_boot_id boot;
@@ -147,6 +148,10 @@ struct sim {
 	uint32_t drop_permille, repeat_permille, late_permille, factory_fail_permille;
 	uint64_t built[SIM_BUILT_MAX]; // object generations whose factory ran
 	uint32_t built_count;
+	struct sim_claim {
+		uint64_t generation, at_ns; // true time at which the claim was first seen stored
+	} claims[SIM_BUILT_MAX];
+	uint32_t claim_count;
 	bool quiet; // no new work, no faults
 	bool trace;
 	bool retired_waits; // readers stall: nothing deferred is freed

@@ -35,9 +35,18 @@ void sim_check_turn(struct sim_node *n, uint32_t kind, uint32_t number)
 	for (uint32_t m = 0; m < s->node_count; m++) {
 		struct sim_node *other = &s->nodes[m];
 		bool rival = other != n && other->state != SIM_DOWN &&
-			     other->objects[kind][number].alive && sim_node_lease_live(other);
-		sim_check(s, !rival, "I4: one activation of an id under a live lease");
+			     other->objects[kind][number].alive && sim_node_lease_live(other) &&
+			     node_find(other->node, key_of(kind, number)) != NULL;
+		sim_check(s, !rival, "I4: one activation of an id is routed to under a live lease");
 	}
+}
+
+static uint64_t claimed_ns(const struct sim *s, uint64_t generation)
+{
+	for (uint32_t i = s->claim_count; i > 0; i--)
+		if (s->claims[i - 1].generation == generation)
+			return s->claims[i - 1].at_ns;
+	return UINT64_MAX;
 }
 
 void sim_check_built(struct sim_node *n, uint32_t kind, uint32_t number, uint64_t generation)
@@ -51,6 +60,10 @@ void sim_check_built(struct sim_node *n, uint32_t kind, uint32_t number, uint64_
 	s->built[s->built_count++] = generation;
 	if (!sim_node_lease_live(n))
 		return; // whatever it is, it is never published
+	// A claim whose claimant another node takes for dead may be cleaned up by it (A8), and the
+	// claimant may go on all the same; its commit then meets no claim. Without any, never.
+	if (claimed_ns(s, generation) < s->now_ns)
+		return;
 	bool exists = memory_store_spot(s->rows, key_of(kind, number), &row);
 	sim_check(s,
 		exists && row.state == STORE_SPOT_CREATING &&
@@ -118,6 +131,10 @@ static void check_row(struct sim *s, uint32_t kind, uint32_t number)
 		now = (struct sim_row){true, row.state == STORE_SPOT_READY, row.owner_boot,
 			row.object_generation.value, row.authority_generation.value};
 	bool same = now.exists && now.generation == was->generation;
+	if (now.exists && !same) {
+		sim_check(s, s->claim_count < SIM_BUILT_MAX, "room for claims");
+		s->claims[s->claim_count++] = (struct sim_claim){now.generation, s->now_ns};
+	}
 	if (was->exists && was->ready && !same)
 		check_gone(s, kind, number, was);
 	if (was->exists && same)
@@ -127,6 +144,12 @@ static void check_row(struct sim *s, uint32_t kind, uint32_t number)
 					store_boot_equal(now.boot, was->boot)) &&
 				(now.ready || !was->ready),
 			"T4, A9: within an incarnation the owner changes with the authority generation");
+	if (now.exists != was->exists || !same || now.ready != was->ready)
+		sim_trace(s, "  row %c-%u: %s, generation %llu", kind == 1 ? 'r' : 's', number,
+			!now.exists ? "none"
+			: now.ready ? "Ready"
+				    : "Creating",
+			(unsigned long long)now.generation);
 	*was = now;
 }
 

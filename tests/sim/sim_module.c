@@ -144,8 +144,9 @@ static enum spotlane_outcome message(
 
 static void answer_comes(spotlane_instance self, const struct spotlane_answer *answer)
 {
+	uint32_t at = (uint32_t)self.value - 1;
 	sim_note(sim_world, 4, answer->kind);
-	sim_check(sim_world, object_of(self)->alive, "answers reach live objects");
+	sim_check_turn(here(), at / SIM_SPOTS, at % SIM_SPOTS);
 }
 
 static enum spotlane_outcome answered(spotlane_instance self, spotlane_instance_turn turn,

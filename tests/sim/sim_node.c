@@ -136,6 +136,7 @@ void sim_node_boot(struct sim_node *n)
 	n->boots++;
 	n->state = SIM_RUNNING;
 	n->stopping = false;
+	n->lapsed_ns = 0;
 	n->operator_asked = n->operator_answered = 0;
 	memset(n->objects, 0, sizeof(n->objects));
 	n->store = memory_store_share(s->rows, &s->store_clock.base, rng_u64(&n->rng));
@@ -242,15 +243,22 @@ bool sim_node_lease_live(const struct sim_node *n)
 	return clock_boot_ns((struct clock *)(uintptr_t)&n->clock.base) < deadline;
 }
 
-void sim_node_step(struct sim_node *n)
+static void begins_to_act(struct sim_node *n)
 {
 	n->sim->current = n;
+	if (!sim_node_lease_live(n))
+		n->lapsed_ns = n->sim->now_ns;
+}
+
+void sim_node_step(struct sim_node *n)
+{
+	begins_to_act(n);
 	(void)node_step(n->node);
 }
 
 void sim_node_turn(struct sim_node *n, uint16_t worker)
 {
-	n->sim->current = n;
+	begins_to_act(n);
 	(void)dp_worker_turn(n->dp, worker);
 }
 
