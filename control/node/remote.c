@@ -20,7 +20,7 @@ static bool port_of(const char *text, uint16_t *out)
 // "192.0.2.1:7700" or "[2001:db8::1]:7700". An unspecified address leads nowhere.
 static bool address_of(const char *text, uint8_t ip[16], uint16_t *port)
 {
-	static const uint8_t any[4];
+	static const uint8_t any[16];
 	char host[64];
 	const char *colon = strrchr(text, ':');
 	bool v6 = text[0] == '[';
@@ -30,7 +30,8 @@ static bool address_of(const char *text, uint8_t ip[16], uint16_t *port)
 	memcpy(host, text + skip, size);
 	host[size] = '\0';
 	if (v6)
-		return inet_pton(AF_INET6, host, ip) == 1;
+		return colon[-1] == ']' && inet_pton(AF_INET6, host, ip) == 1 &&
+		       memcmp(ip, any, sizeof(any)) != 0;
 	memset(ip, 0, 10);
 	ip[10] = ip[11] = 0xff;
 	return inet_pton(AF_INET, host, ip + 12) == 1 && memcmp(ip + 12, any, 4) != 0;
