@@ -7,7 +7,6 @@
 #include "core/core.h"
 #include "core/cross.h"
 #include "core/explain.h"
-#include "core/in_place.h"
 #include "core/scheduler.h"
 
 struct item *deliver_copy(struct dp_worker *w, const struct envelope *env, struct span id)
@@ -243,8 +242,6 @@ enum delivered deliver_offer(struct dp_worker *w, struct offer *offer, route_wor
 	struct dp_spot *spot = route_pointer(word);
 	// Every delivery checks that the table led to the Spot that the message names.
 	CHECK(spot_key_equal(spot->key, env->key));
-	if (LIKELY(in_place_try(w, offer, spot)))
-		return DELIVER_ADMITTED;
 	if (UNLIKELY(!lease_valid(w, w->now_ns))) {
 		if (env->explain != NULL)
 			env->explain->filter = "lease lost";

@@ -204,12 +204,11 @@ bool egress_turn_frame(struct dp_worker *w, struct worker_queue *q, const struct
 		UNLIKELY(!frame_takes(frame, bytes)))
 		return false;
 	COUNT(w, replies);
-	counter_add(
-		&w->counters.results[t->reply_result.kind % ARRAY_COUNT(w->counters.results)], 1);
+	CHECK(t->reply_result.kind < ARRAY_COUNT(w->counters.results));
+	counter_add(&w->counters.results[t->reply_result.kind], 1);
 	copy_body(frame->data + WIRE_HEADER_BYTES, t->reply_room, bytes);
 	write_reply_header(w, env, t->reply_result, 0, t->reply_content, bytes, frame->data);
-	frame->bytes = WIRE_HEADER_BYTES + bytes;
-	egress_frame(q, frame);
+	egress_frame_of(q, frame, WIRE_HEADER_BYTES + bytes);
 	return true;
 }
 

@@ -34,12 +34,20 @@ struct worker_queue {
 struct worker_queue *egress_queue(struct dp_worker *w, uint8_t fabric);
 // Sends the queue's burst.
 void egress_flush_tx(struct worker_queue *q);
-// Hands the frame to the queue's burst. Takes ownership.
+// Hands the frame with `bytes` of payload to the queue's burst. Takes ownership. (The size is set in
+// the copy: set before, the copy's wide load would wait for the narrow store.)
+static inline void egress_frame_of(
+	struct worker_queue *q, const struct frame *frame, uint32_t bytes)
+{
+	struct frame *out = &q->tx[q->tx_count++];
+	*out = *frame;
+	out->bytes = bytes;
+	if (UNLIKELY(q->tx_count == FABRIC_BURST_MAX))
+		egress_flush_tx(q);
+}
 static inline void egress_frame(struct worker_queue *q, struct frame *frame)
 {
-	q->tx[q->tx_count++] = *frame;
-	if (q->tx_count == FABRIC_BURST_MAX)
-		egress_flush_tx(q);
+	egress_frame_of(q, frame, frame->bytes);
 }
 // A received or fresh frame that is not sent. Takes ownership.
 void egress_drop(struct worker_queue *q, struct frame *frame);
