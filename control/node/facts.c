@@ -322,6 +322,9 @@ static void take(struct node *n, const struct dp_fact *fact)
 	case DP_FACT_CLOSE_SELF:
 		take_close_self(n, fact);
 		return;
+	case DP_FACT_ACTOR:
+		actor_fact(n, fact);
+		return;
 	case DP_FACT_OVERRUN:
 		take_overrun(n, fact);
 		return;

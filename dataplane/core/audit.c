@@ -55,7 +55,9 @@ enum dp_status dp_audit_begin(struct dp *dp)
 static void add_lane(struct spot_key key, route_word word, void *arg)
 {
 	struct dp_audit *out = arg;
-	struct dp_spot *spot = dp_spot_of_route(word);
+	// A Spot, or the place of an Actor.
+	bool here = route_tag(word) == ROUTE_LOCAL || route_tag(word) == ROUTE_ACTOR;
+	struct dp_spot *spot = here ? route_pointer(word) : NULL;
 	(void)key;
 	if (spot == NULL)
 		return;

@@ -197,7 +197,7 @@ void call_answer(struct dp_worker *w, struct item *answer)
 	if (turn->leave == TURN_WAITING)
 		scheduler_ready(w, spot);
 	else if (turn->leave == TURN_YIELDED)
-		turn_requeue(w, spot, turn);
+		turn_requeue(w, turn);
 }
 
 static struct item *answer_item(

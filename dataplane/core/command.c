@@ -130,6 +130,9 @@ static void run(struct dp_worker *w, struct command *command)
 	case COMMAND_CONSTRUCT:
 	case COMMAND_CLOSE:
 	case COMMAND_CLOSE_IDLE:
+	case COMMAND_ACTOR_ADMIT:
+	case COMMAND_ACTOR_ENTER:
+	case COMMAND_ACTOR_LEAVE:
 		lifecycle_enqueue(w, command);
 		return;
 	case COMMAND_OPEN:

@@ -25,6 +25,9 @@ enum command_kind {
 	COMMAND_CLOSE = 5,
 	COMMAND_CONTROL_REPLY = 6,
 	COMMAND_CLOSE_IDLE = 7,
+	COMMAND_ACTOR_ADMIT = 16,
+	COMMAND_ACTOR_ENTER = 17,
+	COMMAND_ACTOR_LEAVE = 18,
 };
 
 enum fact_origin { FACT_OF_POOL = 1, FACT_OF_COMMAND = 2 };
@@ -44,6 +47,7 @@ struct command {
 	uint8_t scope;         // FAIL: enum dp_fail_scope
 	uint32_t charge_bytes; // held of the lifecycle lane
 	struct dp_spot *spot;
+	struct dp_actor *actor; // ACTOR_*: one place in `spot`
 	struct spot_key key;
 	uint64_t deadline_boot_ns; // CLOSE, CLOSE_IDLE
 	uint64_t idle_ns;          // CLOSE_IDLE: how long it must have been quiet

@@ -117,6 +117,7 @@ struct dp_worker {
 	uint64_t timers_next_ns; // none is due before
 	struct command *closing; // closes that wait for accepted work
 	struct lane_list offload_back;   // done, its answer found no memory: again at the next loop turn
+	struct command *leaving; // Actors' leaves that do (actor.h)
 	struct lane_list offload_inline; // no pool: run at the next loop turn
 	struct cross_out *cross;         // per other worker
 	struct ring **cross_in;          // per other worker: it produces

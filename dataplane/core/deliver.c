@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "core/actor.h"
 #include "core/core.h"
 #include "core/cross.h"
 #include "core/explain.h"
@@ -125,11 +126,12 @@ static enum delivered refuse_kind(
 }
 
 // An intent that meets a Spot on its way out waits for what comes after it (C5); an ordinary message
-// is told.
-static enum delivered meet_closing(struct dp_worker *w, struct offer *offer)
+// is told. An Actor on its way from Spot to Spot has messages wait, too (B1).
+static enum delivered meet_closing(
+	struct dp_worker *w, struct offer *offer, const struct dp_spot *spot)
 {
 	const struct envelope *env = offer->item != NULL ? &offer->item->env : &offer->env;
-	if (envelope_may_build(env))
+	if (envelope_may_build(env) || actor_is(spot))
 		return park_message(w, offer);
 	return refuse_kind(w, offer, RESULT_UNAVAILABLE, REASON_CLOSING);
 }
@@ -207,7 +209,7 @@ static enum delivered reserve_and_admit(struct dp_worker *w, struct offer *offer
 	if (verdict == LANE_OPENING)
 		return park_message(w, offer);
 	if (verdict == LANE_SEALED)
-		return meet_closing(w, offer);
+		return meet_closing(w, offer, spot);
 	atomic_fetch_add_explicit(&spot->refused, 1, memory_order_relaxed);
 	if (explained)
 		env->explain->lane_verdict = verdict == LANE_FULL_COUNT ? "full (count)" : "full (bytes)";
@@ -237,8 +239,12 @@ enum delivered deliver_offer(struct dp_worker *w, struct offer *offer, route_wor
 	// A7: behind what already waits for this key here.
 	if (UNLIKELY(w->park.messages > 0) && park_waits(&w->park, env->key))
 		return park_message(w, offer);
-	if (UNLIKELY(route_tag(word) != ROUTE_LOCAL))
-		return not_here(w, offer, word);
+	if (UNLIKELY(route_tag(word) != ROUTE_LOCAL)) {
+		if (route_tag(word) != ROUTE_ACTOR)
+			return not_here(w, offer, word);
+		if (env->spot_type.value != 0) // no intent makes an Actor
+			return refuse_kind(w, offer, RESULT_INVALID_OPERATION, REASON_NONE);
+	}
 	struct dp_spot *spot = route_pointer(word);
 	// Every delivery checks that the table led to the Spot that the message names.
 	CHECK(spot_key_equal(spot->key, env->key));
@@ -248,7 +254,7 @@ enum delivered deliver_offer(struct dp_worker *w, struct offer *offer, route_wor
 		return refuse_kind(w, offer, RESULT_STALE_ROUTE, REASON_LEASE_LOST);
 	}
 	if (UNLIKELY(spot_state(spot) >= SPOT_CLOSING))
-		return meet_closing(w, offer);
+		return meet_closing(w, offer, spot);
 	if (UNLIKELY(env->spot_type.value != 0) && env->spot_type.value != spot->type->key.value)
 		return refuse_kind(w, offer, RESULT_TYPE_MISMATCH, REASON_NONE);
 	return reserve_and_admit(w, offer, spot);

@@ -7,6 +7,7 @@
 #include "core/cancel.h"
 #include "core/copy.h"
 #include "core/core.h"
+#include "core/host.h"
 #include "core/offload.h"
 #include "core/resolve.h"
 #include "core/timer.h"
@@ -62,19 +63,18 @@ static int host_reply_error(
 	return answer(w, result, SPOTLANE_TEXT, text);
 }
 
-// A message of a handler, on the same road as one from a frame (L4, P1, A1).
-static enum delivered deliver_internal(struct dp_worker *w, struct spotlane_bytes id, uint16_t type,
-	uint16_t content, struct spotlane_bytes payload, uint64_t deadline, uint64_t call)
+enum delivered host_deliver(struct dp_worker *w, struct spot_key key, const struct host_message *m,
+	uint64_t deadline_boot_ns, uint64_t call)
 {
-	struct offer offer = {.id = span_of(id.data, id.size), .id_checked = true};
+	struct offer offer = {.id = span_of(m->id.data, m->id.size), .id_checked = true};
 	struct envelope *env = &offer.env;
-	env->key = spot_key_of(offer.id);
-	env->payload = payload.data;
-	env->payload_bytes = (uint32_t)payload.size;
-	env->deadline_boot_ns = deadline;
+	env->key = key;
+	env->payload = m->payload.data;
+	env->payload_bytes = (uint32_t)m->payload.size;
+	env->deadline_boot_ns = deadline_boot_ns;
 	env->since_ticks = w->last_ticks;
-	env->message_type = type;
-	env->content = content;
+	env->message_type = m->type;
+	env->content = m->content;
 	env->reply.kind = call != 0 ? REPLY_CALL : REPLY_NOWHERE;
 	env->reply.ingress_worker = (uint8_t)w->index;
 	env->reply.operation_id = call;
@@ -82,22 +82,26 @@ static enum delivered deliver_internal(struct dp_worker *w, struct spotlane_byte
 	return resolve_one(w, &offer);
 }
 
-static bool message_is_sound(const struct dp_worker *w, struct spotlane_bytes id, uint16_t content,
-	struct spotlane_bytes payload)
+bool host_message_is_sound(const struct dp_worker *w, const struct host_message *m)
 {
-	return id_is_valid(span_of(id.data, id.size)) && content <= SPOTLANE_TEXT &&
-		payload.size <= w->dp->config.message_bytes_max;
+	return id_is_valid(span_of(m->id.data, m->id.size)) && m->content <= SPOTLANE_TEXT &&
+		m->payload.size <= w->dp->config.message_bytes_max;
+}
+
+static struct spot_key key_of(struct spotlane_bytes id)
+{
+	return spot_key_of(span_of(id.data, id.size));
 }
 
 static int host_send(spotlane_turn turn, struct spotlane_bytes id, uint16_t type, uint16_t content,
 	struct spotlane_bytes payload)
 {
 	struct dp_worker *w = turn_worker(turn.value);
-	if (w == NULL || !message_is_sound(w, id, content, payload))
+	struct host_message m = {id, type, content, payload};
+	if (w == NULL || !host_message_is_sound(w, &m))
 		return -1;
 	uint64_t deadline = w->turn_now_ns + w->dp->default_budget_ns;
-	return deliver_internal(w, id, type, content, payload, deadline, 0) == DELIVER_REFUSED ? -1
-											       : 0;
+	return host_deliver(w, key_of(id), &m, deadline, 0) == DELIVER_REFUSED ? -1 : 0;
 }
 
 static uint64_t call_deadline(const struct dp_worker *w, uint32_t budget_us)
@@ -107,25 +111,28 @@ static uint64_t call_deadline(const struct dp_worker *w, uint32_t budget_us)
 	return budget_us == 0 || asked > own ? own : asked;
 }
 
+spotlane_call host_ask(
+	struct dp_worker *w, struct spot_key key, const struct host_message *m, uint32_t budget_us)
+{
+	uint64_t deadline = call_deadline(w, budget_us);
+	uint64_t call = call_begin(w, w->turn.spot, w->turn.item, key, deadline);
+	if (call == 0)
+		return (spotlane_call){0};
+	COUNT(w, calls);
+	host_deliver(w, key, m, deadline, call);
+	return (spotlane_call){call};
+}
+
 static spotlane_call host_request(spotlane_turn turn, struct spotlane_bytes id, uint16_t type,
 	uint16_t content, struct spotlane_bytes payload, uint32_t budget_us)
 {
-	spotlane_call none = {0};
 	struct dp_worker *w = turn_worker(turn.value);
-	if (w == NULL || !w->turn.may_wait || !message_is_sound(w, id, content, payload))
-		return none;
-	struct dp_spot *spot = w->turn.spot;
+	struct host_message m = {id, type, content, payload};
 	// X3: awaiting one's own gate can never end.
-	struct spot_key key = spot_key_of(span_of(id.data, id.size));
-	if (spot_key_equal(key, spot->key))
-		return none;
-	uint64_t deadline = call_deadline(w, budget_us);
-	uint64_t call = call_begin(w, spot, w->turn.item, key, deadline);
-	if (call == 0)
-		return none;
-	COUNT(w, calls);
-	deliver_internal(w, id, type, content, payload, deadline, call);
-	return (spotlane_call){call};
+	if (w == NULL || !w->turn.may_wait || !host_message_is_sound(w, &m) ||
+		spot_key_equal(key_of(id), w->turn.spot->key))
+		return (spotlane_call){0};
+	return host_ask(w, key_of(id), &m, budget_us);
 }
 
 static spotlane_call host_offload(spotlane_turn turn,
@@ -197,4 +204,9 @@ const struct spotlane_host host_table = {
 	.timer_set = host_timer_set,
 	.timer_cancel = host_timer_cancel,
 	.cancel = host_cancel,
+	.actor = host_actor,
+	.send_actor = host_send_actor,
+	.request_actor = host_request_actor,
+	.join = host_join,
+	.leave = host_leave,
 };

@@ -2,6 +2,7 @@
 #include "core/lifecycle.h"
 
 #include "base/check.h"
+#include "core/actor.h"
 #include "core/core.h"
 #include "core/deliver.h"
 #include "core/scheduler.h"
@@ -26,7 +27,7 @@ static struct dp_fact *fact_of(struct dp_worker *w, struct command *command, enu
 	return fact;
 }
 
-static void give_up_place(struct command *command)
+void lifecycle_give_up_place(struct command *command)
 {
 	if (command->charge_bytes > 0)
 		lane_return(&command->spot->lifecycle, command->charge_bytes);
@@ -45,7 +46,7 @@ static void construct(struct dp_worker *w, struct command *command)
 	spot->gate = GATE_IDLE;
 	turn_unmark(w);
 	spot_set_state(spot, result.kind == RESULT_OK ? SPOT_READY : SPOT_CLOSED);
-	give_up_place(command);
+	lifecycle_give_up_place(command);
 	struct dp_fact *fact = fact_of(w, command, DP_FACT_CONSTRUCTED);
 	fact->as.constructed.spot = spot;
 	fact->as.constructed.result = result;
@@ -57,7 +58,7 @@ static void close_begin(struct dp_worker *w, struct command *command)
 	struct dp_spot *spot = command->spot;
 	enum spot_state state = spot_state(spot);
 	if (state >= SPOT_CLOSING) { // merged with the one under way
-		give_up_place(command);
+		lifecycle_give_up_place(command);
 		command_done(w, command);
 		return;
 	}
@@ -98,7 +99,7 @@ static void unlink_closing(struct dp_worker *w, struct command *command)
 static bool is_quiet(const struct dp_spot *spot)
 {
 	return spot->gate == GATE_IDLE && spot->yields == 0 && spot->application_list.head == NULL &&
-		spot->lifecycle_waiting == 0;
+		spot->lifecycle_waiting == 0 && !spot->members_ready;
 }
 
 // The lane is sealed: closing callback, dispose, CLOSED.
@@ -110,6 +111,7 @@ static void close_sealed(struct dp_worker *w, struct dp_spot *spot, struct comma
 	w->timed_spot = spot;
 	turn_mark(w, spot);
 	spot->gate = GATE_RUNNING;
+	actor_end_members(w, spot);
 	bool failed = spot->type->ops->closing(spot, (enum spotlane_close_reason)command->reason,
 			      command->deadline_boot_ns) != 0;
 	spot->type->ops->dispose(spot);
@@ -117,7 +119,7 @@ static void close_sealed(struct dp_worker *w, struct dp_spot *spot, struct comma
 	turn_unmark(w);
 	turn_clock(w);
 	spot_set_state(spot, SPOT_CLOSED);
-	give_up_place(command);
+	lifecycle_give_up_place(command);
 	// Told at the end of this loop turn: until then the Spot's memory stays.
 	struct dp_fact *fact = fact_of(w, command, DP_FACT_CLOSED);
 	fact->as.closed.spot = spot;
@@ -128,7 +130,7 @@ static void close_sealed(struct dp_worker *w, struct dp_spot *spot, struct comma
 void lifecycle_try_close(struct dp_worker *w, struct dp_spot *spot)
 {
 	struct command *command = spot->closing;
-	if (!is_quiet(spot) || !lane_seal(&spot->application))
+	if (!is_quiet(spot) || !actor_seal_members(spot) || !lane_seal(&spot->application))
 		return;
 	spot->closing = NULL;
 	unlink_closing(w, command);
@@ -140,7 +142,7 @@ static void close_idle(struct dp_worker *w, struct command *command)
 {
 	struct dp_spot *spot = command->spot;
 	if (spot_state(spot) >= SPOT_CLOSING) { // merged with the one under way
-		give_up_place(command);
+		lifecycle_give_up_place(command);
 		command_done(w, command);
 		return;
 	}
@@ -150,7 +152,7 @@ static void close_idle(struct dp_worker *w, struct command *command)
 		close_sealed(w, spot, command);
 		return;
 	}
-	give_up_place(command);
+	lifecycle_give_up_place(command);
 	struct dp_fact *fact = fact_of(w, command, DP_FACT_KEPT);
 	fact->as.kept.spot = spot;
 	fact_post(w, &command->node);
@@ -169,6 +171,15 @@ void lifecycle_run(struct dp_worker *w, struct dp_spot *spot)
 		return;
 	case COMMAND_CLOSE_IDLE:
 		close_idle(w, command);
+		return;
+	case COMMAND_ACTOR_ADMIT:
+		actor_admit(w, command);
+		return;
+	case COMMAND_ACTOR_ENTER:
+		actor_enter(w, command);
+		return;
+	case COMMAND_ACTOR_LEAVE:
+		actor_leave(w, command);
 		return;
 	case COMMAND_OPEN:
 	case COMMAND_RELEASE:

@@ -11,12 +11,14 @@ struct dp_worker;
 struct dp_spot;
 struct command;
 
-// A command for the lifecycle lane (CONSTRUCT, CLOSE).
+// A command for the lifecycle lane (CONSTRUCT, CLOSE, ACTOR_*).
 void lifecycle_enqueue(struct dp_worker *w, struct command *command);
 // Runs the first command of the lane.
 void lifecycle_run(struct dp_worker *w, struct dp_spot *spot);
 // The home worker's part of A7 step 3: first message in, mark off, OPENED. Takes the command.
 void lifecycle_open(struct dp_worker *w, struct command *command);
+// The command's reservation in the lifecycle lane goes back.
+void lifecycle_give_up_place(struct command *command);
 // Ends a close whose Spot has become quiet.
 void lifecycle_try_close(struct dp_worker *w, struct dp_spot *spot);
 // Closes that wait: another worker may have returned the last reservation.

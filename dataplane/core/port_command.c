@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/mem.h"
+#include "core/actor.h"
 #include "core/core.h"
 
 static struct command *command_new(enum command_kind what, struct dp_spot *spot, struct span argument)
@@ -36,14 +37,12 @@ static enum dp_status submit(struct dp *dp, uint16_t worker, struct command *com
 	return DP_BUSY;
 }
 
-// Lifecycle work takes its place in the lifecycle lane first (L1).
-static enum dp_status submit_lifecycle(
-	struct dp *dp, enum command_kind what, struct dp_spot *spot, struct span argument,
-	uint8_t reason, uint64_t deadline_boot_ns, uint64_t idle_ns)
+// Lifecycle work takes its place in the lifecycle lane first (L1). c may be NULL: no memory.
+static enum dp_status submit_to_lane(struct dp *dp, struct dp_spot *spot, struct command *c)
 {
-	struct command *c = command_new(what, spot, argument);
 	if (c == NULL)
 		return DP_NO_MEMORY;
+	struct span argument = span_of(c->argument, c->argument_bytes);
 	uint32_t charge = ledger_charge_of(
 		dp->config.accounting, sizeof(*c) + argument.size, argument.size);
 	if (lane_reserve(&spot->lifecycle, spot->type->lifecycle, charge) != LANE_ADMITTED) {
@@ -51,10 +50,19 @@ static enum dp_status submit_lifecycle(
 		return DP_BUSY;
 	}
 	c->charge_bytes = charge;
-	c->reason = reason;
-	c->deadline_boot_ns = deadline_boot_ns;
-	c->idle_ns = idle_ns;
 	return submit(dp, spot->home_worker, c);
+}
+
+static enum dp_status submit_lifecycle(struct dp *dp, enum command_kind what, struct dp_spot *spot,
+	struct span argument, uint8_t reason, uint64_t deadline_boot_ns, uint64_t idle_ns)
+{
+	struct command *c = command_new(what, spot, argument);
+	if (c != NULL) {
+		c->idle_ns = idle_ns;
+		c->reason = reason;
+		c->deadline_boot_ns = deadline_boot_ns;
+	}
+	return submit_to_lane(dp, spot, c);
 }
 
 enum dp_status dp_construct(struct dp *dp, struct dp_spot *spot, struct span argument)
@@ -73,6 +81,29 @@ enum dp_status dp_close_idle(
 {
 	return submit_lifecycle(dp, COMMAND_CLOSE_IDLE, spot, span_of(NULL, 0),
 		SPOTLANE_CLOSE_IDLE_EVICTED, deadline_boot_ns, idle_ns);
+}
+
+static enum dp_status submit_actor(struct dp *dp, enum command_kind what, struct dp_actor *actor)
+{
+	struct command *c = command_new(what, actor->host, span_of(NULL, 0));
+	if (c != NULL)
+		c->actor = actor;
+	return submit_to_lane(dp, actor->host, c);
+}
+
+enum dp_status dp_actor_admit(struct dp *dp, struct dp_actor *actor)
+{
+	return submit_actor(dp, COMMAND_ACTOR_ADMIT, actor);
+}
+
+enum dp_status dp_actor_enter(struct dp *dp, struct dp_actor *actor)
+{
+	return submit_actor(dp, COMMAND_ACTOR_ENTER, actor);
+}
+
+enum dp_status dp_actor_leave(struct dp *dp, struct dp_actor *actor)
+{
+	return submit_actor(dp, COMMAND_ACTOR_LEAVE, actor);
 }
 
 enum dp_status dp_open(struct dp *dp, struct dp_spot *spot, uint16_t origin)

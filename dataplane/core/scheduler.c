@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "core/scheduler.h"
 
+#include "core/actor.h"
 #include "core/core.h"
 #include "core/lifecycle.h"
 #include "core/turn.h"
@@ -9,6 +10,10 @@ void scheduler_ready(struct dp_worker *w, struct dp_spot *spot)
 {
 	if (spot->readiness == SPOT_QUEUED)
 		return;
+	if (UNLIKELY(spot->gate == GATE_HOSTED)) {
+		actor_ready(w, spot);
+		return;
+	}
 	spot->readiness = SPOT_QUEUED;
 	spot->ready_next = NULL;
 	if (w->ready_head == NULL)
@@ -33,7 +38,7 @@ static bool has_work(const struct dp_spot *spot)
 	if (spot->gate == GATE_WAITING)
 		return spot->waiting->answers.head != NULL;
 	return spot->application_list.head != NULL || spot->lifecycle_waiting > 0 ||
-		spot->close_self == CLOSE_WISHED;
+		spot->close_self == CLOSE_WISHED || spot->members_ready;
 }
 
 static void run_one(struct dp_worker *w, struct dp_spot *spot)
@@ -42,12 +47,16 @@ static void run_one(struct dp_worker *w, struct dp_spot *spot)
 		turn_resume(w, spot, spot->waiting);
 		return;
 	}
-	bool application = spot->application_list.head != NULL;
+	bool application = spot->application_list.head != NULL || spot->members_ready;
 	switch (lane_choose(spot->lifecycle_waiting > 0, application, &spot->lifecycle_run)) {
 	case LANE_LIFECYCLE:
 		lifecycle_run(w, spot);
 		return;
 	case LANE_APPLICATION:
+		if (UNLIKELY(spot->members_ready)) {
+			actor_run_member(w, spot);
+			return;
+		}
 		turn_queued(w, spot, item_of(lane_list_pop(&spot->application_list)));
 		return;
 	case LANE_NONE:

@@ -85,6 +85,7 @@ void dp_spot_destroy(struct dp_spot *spot)
 	CHECK(application.count == 0 && application.bytes == 0);
 	CHECK(lane_level(&spot->lifecycle).count == 0);
 	CHECK(spot->readiness == SPOT_IDLE && spot->application_list.head == NULL);
+	mem_free(atomic_load_explicit(&spot->members, memory_order_relaxed));
 	mem_free(spot);
 }
 

@@ -23,6 +23,7 @@
 struct dp_worker;
 struct command;
 struct timer;
+struct members;
 
 // Life of an activation. Written by the home worker (NEW: by control before publication), read by all.
 enum spot_state {
@@ -38,6 +39,7 @@ enum spot_gate {
 	GATE_IDLE = 1,
 	GATE_RUNNING = 2, // a callback is on the stack
 	GATE_WAITING = 3, // a turn waits for its calls and keeps the gate
+	GATE_HOSTED = 4,  // an Actor's place on a User Spot: the Spot's gate serves (actor.h)
 };
 
 enum spot_readiness { SPOT_IDLE = 1, SPOT_QUEUED = 2 }; // X8: in the ready set at most once
@@ -58,7 +60,9 @@ struct dp_spot {
 	uint8_t readiness;         // enum spot_readiness
 	uint8_t lifecycle_run;     // L6's debt
 	uint8_t lifecycle_waiting; // commands on lifecycle_list
-	uint8_t close_self;        // enum close_wish
+	uint8_t close_self : 4;    // enum close_wish
+	uint8_t members_ready : 1; // Actors' places with work wait (actor.h)
+	uint8_t members_next : 1;  // a ready member goes before the Spot's own lane
 
 	// Line 1: a message that is queued, a turn that waits. Home worker, but where it says otherwise.
 	struct lane_list application_list;
@@ -73,6 +77,7 @@ struct dp_spot {
 	struct lane_word lifecycle; // any worker and control; bounds: the type's
 	struct lane_list lifecycle_list;
 	struct command *closing; // the close under way
+	_Atomic(struct members *) members; // NULL: never had any; set by control (actor.h)
 	struct dp *dp;           // constant
 	uint8_t control_area[DP_SPOT_CONTROL_BYTES]; // control only
 	struct timer *timers;
@@ -121,6 +126,11 @@ struct spot_ops {
 	enum spotlane_outcome (*run)(struct dp_spot *spot, uint64_t turn, const struct turn_event *event);
 	int (*closing)(struct dp_spot *spot, enum spotlane_close_reason reason, uint64_t deadline_ns);
 	void (*dispose)(struct dp_spot *spot);
+	// Actors (actor.h): what the places of its members are; NULL: it has none (K3).
+	const struct dp_type *(*actor_type)(const struct dp_type *type);
+	bool (*joining)(struct dp_spot *spot, struct span actor); // B3; NULL: nothing to ask or tell
+	void (*joined)(struct dp_spot *spot, struct span actor);
+	void (*left)(struct dp_spot *spot, struct span actor);
 };
 
 // Base of the three type structures. Constant after registration.
@@ -138,10 +148,12 @@ struct dp_type {
 };
 struct entry_type {
 	struct dp_type base;
+	struct dp_type actor; // of its members' places
 	const struct spotlane_entry_type *module;
 };
 struct user_type {
 	struct dp_type base;
+	struct dp_type actor;
 	const struct spotlane_user_type *module;
 };
 struct instance_type {

@@ -82,6 +82,11 @@ static void dispose(struct dp_spot *spot)
 		module->dispose(spot->instance);
 }
 
+static const struct dp_type *actor_type(const struct dp_type *type)
+{
+	return &container_of(type, const struct entry_type, base)->actor;
+}
+
 const struct spot_ops entry_spot_ops = {
 	.kind = SPOT_KIND_ENTRY,
 	.create = create,
@@ -90,4 +95,5 @@ const struct spot_ops entry_spot_ops = {
 	.run = run,
 	.closing = closing,
 	.dispose = dispose,
+	.actor_type = actor_type,
 };

@@ -77,6 +77,32 @@ static void dispose(struct dp_spot *spot)
 		module->dispose(spot->instance);
 }
 
+static const struct dp_type *actor_type(const struct dp_type *type)
+{
+	return &container_of(type, const struct user_type, base)->actor;
+}
+
+static bool joining(struct dp_spot *spot, struct span actor)
+{
+	const struct spotlane_user_type *module = module_of(spot);
+	struct spotlane_bytes id = {actor.data, actor.size};
+	return module->joining == NULL || module->joining(spot->instance, id) == 0;
+}
+
+static void joined(struct dp_spot *spot, struct span actor)
+{
+	const struct spotlane_user_type *module = module_of(spot);
+	if (module->joined != NULL)
+		module->joined(spot->instance, (struct spotlane_bytes){actor.data, actor.size});
+}
+
+static void left(struct dp_spot *spot, struct span actor)
+{
+	const struct spotlane_user_type *module = module_of(spot);
+	if (module->left != NULL)
+		module->left(spot->instance, (struct spotlane_bytes){actor.data, actor.size});
+}
+
 const struct spot_ops user_spot_ops = {
 	.kind = SPOT_KIND_USER,
 	.create = create,
@@ -85,4 +111,8 @@ const struct spot_ops user_spot_ops = {
 	.run = run,
 	.closing = closing,
 	.dispose = dispose,
+	.actor_type = actor_type,
+	.joining = joining,
+	.joined = joined,
+	.left = left,
 };

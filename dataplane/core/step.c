@@ -2,6 +2,7 @@
 #include "core/step.h"
 
 #include "base/mem.h"
+#include "core/actor.h"
 #include "core/audit.h"
 #include "core/control_call.h"
 #include "core/core.h"
@@ -39,6 +40,8 @@ static bool ticks(struct dp_worker *w)
 	any |= call_tick(w);
 	any |= offload_poll(w);
 	any |= timer_tick(w);
+	if (w->leaving != NULL)
+		any |= actor_tick(w);
 	if (w->closing != NULL)
 		any |= lifecycle_tick(w);
 	if (w->segment_out.first != NULL)

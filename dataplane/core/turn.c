@@ -125,7 +125,7 @@ static void keep_turn(struct dp_worker *w, struct dp_spot *spot, struct item *it
 		spot->yields++;
 		spot->gate = GATE_IDLE;
 		if (item->answers.head != NULL)
-			turn_requeue(w, spot, item);
+			turn_requeue(w, item);
 		return;
 	}
 	item->leave = TURN_WAITING;
@@ -136,12 +136,13 @@ static void keep_turn(struct dp_worker *w, struct dp_spot *spot, struct item *it
 		scheduler_ready(w, spot);
 }
 
-void turn_requeue(struct dp_worker *w, struct dp_spot *spot, struct item *item)
+void turn_requeue(struct dp_worker *w, struct item *item)
 {
+	struct dp_spot *place = item->env.spot; // the Spot, or the Actor's place whose lane it holds
 	CHECK(item->leave == TURN_YIELDED);
 	item->leave = TURN_QUEUED;
-	lane_list_push(&spot->application_list, &item->head);
-	scheduler_ready(w, spot);
+	lane_list_push(&place->application_list, &item->head);
+	scheduler_ready(w, place);
 }
 
 static void run(struct dp_worker *w, struct dp_spot *spot, const struct turn_event *event)

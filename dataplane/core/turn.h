@@ -21,7 +21,7 @@ void turn_queued(struct dp_worker *w, struct dp_spot *spot, struct item *item);
 // A waiting turn with an answer.
 void turn_resume(struct dp_worker *w, struct dp_spot *spot, struct item *item);
 // A yielded turn whose call ended goes to the back of the application lane.
-void turn_requeue(struct dp_worker *w, struct dp_spot *spot, struct item *item);
+void turn_requeue(struct dp_worker *w, struct item *item);
 // Ends the turn on the stack that is over: sends its answer, or the one that its outcome stands for.
 void turn_answer(struct dp_worker *w, enum spotlane_outcome outcome);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "core/actor.h"
 #include "core/core.h"
 #include "core/turn.h"
 #include "spot/name.h"
@@ -66,6 +67,26 @@ static void base_fill(struct dp *dp, struct dp_type *base, const struct spot_ops
 	dp->types[dp->type_count++] = base;
 }
 
+// The places of Actors on Spots of a type: the type's limits, and what runs them.
+static void actor_type_fill(
+	struct dp_type *actor, const struct dp_type *base, const struct spot_ops *ops)
+{
+	*actor = *base;
+	actor->ops = ops;
+}
+static void instance_members(struct instance_type *type)
+{
+	(void)type; // never any (K3)
+}
+static void user_members(struct user_type *type)
+{
+	actor_type_fill(&type->actor, &type->base, &user_actor_ops);
+}
+static void entry_members(struct entry_type *type)
+{
+	actor_type_fill(&type->actor, &type->base, &entry_actor_ops);
+}
+
 // One list of a module. The macro is the three lists' one text: they differ in the type's name only.
 #define REGISTER_LIST(kind)                                                                        \
 	static enum dp_status register_##kind##_types(struct dp *dp,                               \
@@ -83,6 +104,7 @@ static void base_fill(struct dp *dp, struct dp_type *base, const struct spot_ops
 			type->module = m;                                                          \
 			base_fill(dp, &type->base, &kind##_spot_ops, m->name, m->flags, &m->limits, \
 				*config != NULL ? *(*config)++ : NULL);                            \
+			kind##_members(type);                                                      \
 		}                                                                                  \
 		return DP_DONE;                                                                    \
 	}

@@ -17,7 +17,8 @@ local FAMILIES = {
 	[14] = "FORWARD_REPLY",
 }
 local CONTROLS = {
-	[1] = "CREATE", [2] = "GET_OR_CREATE", [3] = "CLOSE", [4] = "LOOKUP",
+	[1] = "CREATE", [2] = "GET_OR_CREATE", [3] = "CLOSE", [4] = "LOOKUP", [6] = "JOIN",
+	[7] = "LEAVE",
 }
 local FLAGS = {
 	[1] = "PRESSURE", [2] = "EXPLAIN", [4] = "SEGMENTED", [8] = "ACK_NOW",

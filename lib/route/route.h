@@ -16,7 +16,7 @@
 // A value: 0 = no route, else a pointer with a tag in its low bits.
 typedef uintptr_t route_word;
 #define ROUTE_NONE ((route_word)0)
-enum route_tag { ROUTE_LOCAL = 1, ROUTE_REMOTE = 2, ROUTE_TAG_MASK = 3 };
+enum route_tag { ROUTE_LOCAL = 1, ROUTE_REMOTE = 2, ROUTE_ACTOR = 3, ROUTE_TAG_MASK = 3 };
 
 static inline enum route_tag route_tag(route_word w)
 {

@@ -49,6 +49,10 @@ enum wire_control {
 	// Close a Spot. object_generation names the incarnation; 0 = whichever lives.
 	WIRE_CONTROL_CLOSE = 3,
 	WIRE_CONTROL_LOOKUP = 4, // Where the Spot lives. Builds nothing.
+	// An Actor joins a Spot: it comes to be there, or moves there. The payload is the Spot's id; empty: the node's Entry Spot.
+	WIRE_CONTROL_JOIN = 6,
+	// An Actor leaves the Spot it is in: a User Spot for the node's Entry Spot, an Entry Spot for good.
+	WIRE_CONTROL_LEAVE = 7,
 };
 
 enum wire_flag {

@@ -136,3 +136,12 @@ static const struct family_rule family_rules[] = {
 
 // Control operations that make a Spot and so need a type, one bit each.
 enum { CONTROL_MAKES = 1u << WIRE_CONTROL_CREATE | 1u << WIRE_CONTROL_GET_OR_CREATE };
+// Those whose id and key are an Actor's.
+enum { CONTROL_OF_ACTORS = 1u << WIRE_CONTROL_JOIN | 1u << WIRE_CONTROL_LEAVE };
+// The closed set.
+enum { CONTROL_KNOWN = 1u << WIRE_CONTROL_CREATE |
+	1u << WIRE_CONTROL_GET_OR_CREATE |
+	1u << WIRE_CONTROL_CLOSE |
+	1u << WIRE_CONTROL_LOOKUP |
+	1u << WIRE_CONTROL_JOIN |
+	1u << WIRE_CONTROL_LEAVE };

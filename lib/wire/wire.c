@@ -143,7 +143,7 @@ static bool operation_is_legal(const struct wire_header *h, const struct family_
 static bool control_is_legal(const struct wire_header *h)
 {
 	return h->family != WIRE_CONTROL ||
-	       (h->message_type >= WIRE_CONTROL_CREATE && h->message_type <= WIRE_CONTROL_LOOKUP);
+	       (h->message_type < 32 && ((CONTROL_KNOWN >> h->message_type) & 1));
 }
 
 static bool type_is_legal(const struct wire_header *h, const struct family_rule *rule)
@@ -274,7 +274,10 @@ enum wire_reject wire_check_id(const struct wire_frame *frame)
 {
 	if (frame->id.size == 0 || (family_rules[frame->h.family].needs & NEED_ROUTE))
 		return WIRE_TAKEN;
-	return spot_key_equal(spot_key_of(frame->id), wire_frame_key(frame)) ? WIRE_TAKEN
+	const struct wire_header *h = &frame->h;
+	bool actor = h->family == WIRE_CONTROL && ((CONTROL_OF_ACTORS >> h->message_type) & 1);
+	struct spot_key key = actor ? actor_key_of(frame->id) : spot_key_of(frame->id);
+	return spot_key_equal(key, wire_frame_key(frame)) ? WIRE_TAKEN
 									     : WIRE_REJECT_ID_KEY;
 }
 

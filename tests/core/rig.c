@@ -195,7 +195,8 @@ static void on_resolve(struct rig *rig, const struct dp_fact *f)
 		return;
 	}
 	struct dp_remote *remote = dp_remote_of_route(route_lookup(rig->routes, f->key));
-	if (spot != NULL || (remote != NULL && dp_remote_usable(remote, rig_clock.boot_ns))) {
+	if (spot != NULL || dp_actor_of_route(route_lookup(rig->routes, f->key)) != NULL ||
+		(remote != NULL && dp_remote_usable(remote, rig_clock.boot_ns))) {
 		assert_int_equal(dp_release(rig->dp, f->worker, f->key), DP_DONE);
 		return;
 	}
@@ -262,6 +263,7 @@ static void on_fact(struct rig *rig, const struct dp_fact *f)
 		on_opened(rig, f);
 		return;
 	case DP_FACT_CLOSED:
+		rig_forget_members(rig, f->as.closed.spot);
 		route_retire(rig->routes, f->key);
 		forget(rig, f->as.closed.spot);
 		return;
@@ -275,6 +277,7 @@ static void on_fact(struct rig *rig, const struct dp_fact *f)
 					 result_ok(), NULL, span_of("done", 4)),
 			DP_DONE);
 		return;
+	case DP_FACT_ACTOR:
 	case DP_FACT_OVERRUN:
 	case DP_FACT_KEPT:
 		return;

@@ -57,6 +57,10 @@ enum {
 	DO_ASK_HOLD_YIELD = 20, // DO_ASK_HOLD with yield
 	DO_CANCEL = 19,     // cancel the call that the module made last
 	DO_TIMER_CANCEL = 18, // cancel the timer whose name is the payload
+	DO_WHO = 32,        // DO_LOG, reply the id of the Actor the message is for
+	DO_ASK_ACTOR = 33,  // request DO_WHO of the Actor whose id is the payload
+	DO_ASK_ACTOR_YIELD = 34, // the same, with yield
+	DO_JOIN = 35,       // join the Actor named by the payload's first byte to the Spot of the rest
 };
 
 struct rig_config {
@@ -127,6 +131,8 @@ struct rig_log {
 	uint64_t self_call;
 	int cancel_returned;
 	uint8_t answer_kind, answer_reason, answer_accepted;
+	char members[256]; // membership: ? joining, + joined, - left, each with the id's first byte
+	int joining_returns;
 	uint32_t answers;
 	struct rig_timer timer; // the last that was set
 	int timer_set_returned, timer_cancel_returned;
@@ -168,6 +174,15 @@ void rig_pair_stop(struct rig_pair *pair);
 // At node a: id is at b.
 struct dp_remote *rig_remote(struct rig_pair *pair, const char *id);
 void rig_remote_retire(struct rig_pair *pair, struct dp_remote *remote);
+
+// ---- Actors: the steps of control, by hand ----
+struct dp_actor *rig_place(struct rig *rig, const char *id, struct dp_spot *host);
+enum dp_actor_step rig_actor_step(struct rig *rig, const struct dp_actor *actor); // the last told
+void rig_enter(struct rig *rig, struct dp_actor *actor); // published, opened
+struct dp_actor *rig_join(struct rig *rig, const char *id, struct dp_spot *host); // NULL: refused
+void rig_leave(struct rig *rig, struct dp_actor *actor); // ends it
+void rig_forget_members(struct rig *rig, struct dp_spot *closed);
+
 uint64_t rig_counter(struct rig *rig, size_t offset);
 #define RIG_COUNT(rig, name) rig_counter(rig, offsetof(struct dp_counters, name))
 #define RIG_REFUSED(rig, reason)                                                                   \
@@ -179,6 +194,7 @@ struct rig_client *rig_client_raw(struct rig *rig);
 struct rig_message {
 	uint8_t family; // 0: request
 	const char *id;
+	bool actor; // the id is an Actor's
 	bool with_id;
 	const char *intent; // type name: intent family
 	uint16_t type;

@@ -56,7 +56,8 @@ static struct wire_header message_header(
 		: m->intent != NULL     ? WIRE_INTENT_REQUEST
 					: WIRE_REQUEST;
 	struct wire_header h = header(c, family);
-	struct spot_key key = spot_key_of(rig_id(m->id));
+	struct spot_key key =
+		m->actor ? actor_key_of(rig_id(m->id)) : spot_key_of(rig_id(m->id));
 	if (m->counter != 0)
 		h.counter = m->counter;
 	h.flags = m->flags;

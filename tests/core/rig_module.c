@@ -156,6 +156,15 @@ static enum spotlane_outcome common_ticked(spotlane_turn t, const struct spotlan
 	default:
 		return SPOTLANE_DONE;
 	}
+static enum spotlane_outcome ask_actor(spotlane_turn t, const struct spotlane_message *m)
+{
+	spotlane_call call = host->request_actor(
+		t, m->payload, DO_WHO, SPOTLANE_BYTES, (struct spotlane_bytes){"asked", 5}, 0);
+	rig_log.self_call = call.value;
+	if (call.value != 0)
+		return m->type == DO_ASK_ACTOR ? SPOTLANE_WAIT : SPOTLANE_YIELD;
+	host->reply_error(t, SPOTLANE_INVALID_OPERATION, (struct spotlane_bytes){"", 0});
+	return SPOTLANE_DONE;
 }
 
 static enum spotlane_outcome common(spotlane_turn t, const struct spotlane_message *m)
@@ -214,6 +223,19 @@ static enum spotlane_outcome common(spotlane_turn t, const struct spotlane_messa
 		return SPOTLANE_DONE;
 	case DO_TIMER_CANCEL:
 		rig_log.timer_cancel_returned = host->timer_cancel(t, m->payload);
+	case DO_WHO:
+		log_value(m, 0);
+		host->reply(t, SPOTLANE_TEXT, host->actor(t));
+		return SPOTLANE_DONE;
+	case DO_ASK_ACTOR:
+	case DO_ASK_ACTOR_YIELD:
+		return ask_actor(t, m);
+	case DO_JOIN: // the payload's first byte is the Actor, the rest the Spot
+		if (host->join(t, (struct spotlane_bytes){m->payload.data, 1},
+			    (struct spotlane_bytes){(const char *)m->payload.data + 1,
+				    m->payload.size - 1}) != 0)
+			host->reply_error(
+				t, SPOTLANE_UNAVAILABLE, (struct spotlane_bytes){"", 0});
 		return SPOTLANE_DONE;
 	case DO_BIG:
 		reply_big(t, m);
@@ -329,15 +351,48 @@ static const struct spotlane_instance_type narrow = {.name = "narrow",
 	.message = instance_message, .answered = instance_answered, .ticked = instance_ticked};
 static const struct spotlane_instance_type deaf = {
 	.name = "deaf", LIFE, .message = instance_message};
+static void note_member(char letter, struct spotlane_bytes actor_id)
+{
+	size_t n = strlen(rig_log.members);
+	if (n + 2 < sizeof(rig_log.members)) {
+		rig_log.members[n] = letter;
+		rig_log.members[n + 1] = ((const char *)actor_id.data)[0];
+	}
+}
+
+static int on_joining(spotlane_instance self, struct spotlane_bytes actor_id)
+{
+	(void)self;
+	note_member('?', actor_id);
+	return rig_log.joining_returns;
+}
+
+static void on_joined(spotlane_instance self, struct spotlane_bytes actor_id)
+{
+	(void)self;
+	note_member('+', actor_id);
+}
+
+static void on_left(spotlane_instance self, struct spotlane_bytes actor_id)
+{
+	(void)self;
+	note_member('-', actor_id);
+}
+
 static const struct spotlane_user_type user = {.name = "user", LIFE, .create = on_create,
 	.message = user_message, .answered = user_answered, .ticked = user_ticked};
+	.message = user_message, .answered = user_answered, .joining = on_joining,
+	.joined = on_joined, .left = on_left};
+static const struct spotlane_user_type small = {.name = "small",
+	.limits = {.application_count_max = 4, .application_bytes_max = 4096}, LIFE,
+	.message = user_message, .answered = user_answered};
 static const struct spotlane_entry_type entry = {
 	.name = "entry", LIFE, .message = entry_message, .answered = entry_answered,
 	.ticked = entry_ticked};
 
 static const struct spotlane_instance_type *const instance_types[] = {
 	&plain, &quick, &narrow, &deaf, NULL};
-static const struct spotlane_user_type *const user_types[] = {&user, NULL};
+static const struct spotlane_user_type *const user_types[] = {&user, &small, NULL};
 static const struct spotlane_entry_type *const entry_types[] = {&entry, NULL};
 
 static int attach(const struct spotlane_host *h)

@@ -11,6 +11,7 @@ import wiretable
 SESSION, NODE_SESSION, COOKIE = 0x1122334455667788, 0x99AABBCCDDEEFF01, 0x0102030405060708
 VEHICLE, TRACKER, NODE = b"vehicle-17", b"tracker", b"node-1"
 ROUTE = bytes(range(100, 172))  # opaque to all but the node that sealed it
+PASSENGER = b"passenger-3"
 LONG_ID = ("é" * 127 + "x").encode()  # 255 bytes
 NON_ASCII_ID = "Straße/東京/🚌".encode()
 UNIT, TOTAL = 1024, 2500  # segmented vectors: three segments, the last of 452 bytes
@@ -127,6 +128,11 @@ def families(m):
     for i, control in enumerate(("create", "get_or_create", "close", "lookup"), 1):
         m.taken("control_" + control, "Control operation", "CONTROL", message_type=i,
                 spot_type=wiretable.type_key(b"room") if i < 3 else 0)
+    for number, control in ((6, "join"), (7, "leave")):
+        m.taken("control_" + control, "Control operation of an Actor", "CONTROL",
+                b"room-1" if number == 6 else b"", message_type=number, spot=PASSENGER,
+                **wiretable.unpack([x for x in m.table["field"] if x["name"].startswith("spot_key_")],
+                                   wiretable.actor_key(PASSENGER)))
     made = wiretable.pack(m.table["control_reply_field"], {"object_generation": 77, "changed": 1})
     m.taken("control_reply_made", "What a create answers", "REPLY", made)
     m.taken("control_create_argument_max", "The largest create argument", "CONTROL", b"a" * 1024,
@@ -245,6 +251,8 @@ def reject_body(m):
     r("generation", "lease_without_node", "REQUEST", owner_lease=1)
     r("control", "0", "CONTROL", message_type=0)
     r("control", "5", "CONTROL", message_type=5)
+    r("control", "8", "CONTROL", message_type=8)
+    r("control", "32", "CONTROL", message_type=32)
     r("type", "intent_without", "INTENT_REQUEST", spot_type=0)
     r("type", "create_without", "CONTROL", message_type=1)
     r("type", "get_or_create_without", "CONTROL", message_type=2)

@@ -70,6 +70,10 @@ def spot_key(name):
     return hashed(1, name)[:16]
 
 
+def actor_key(name):
+    return hashed(2, name)[:16]
+
+
 def type_key(name):
     return int.from_bytes(hashed(3, name)[:4], "little")
 
@@ -220,4 +224,6 @@ class Decoder:
         if self.families[h["family"]]["id"] == "route":
             return "taken"
         key = struct.pack("<QQ", h["spot_key_lo"], h["spot_key_hi"])
-        return "taken" if name == b"" or spot_key(name) == key else "id_key"
+        of_actor = h["family"] == 5 and h["message_type"] in (6, 7)  # CONTROL: JOIN, LEAVE
+        made = actor_key(name) if of_actor else spot_key(name)
+        return "taken" if name == b"" or made == key else "id_key"

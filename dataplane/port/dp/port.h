@@ -25,6 +25,7 @@
 
 struct dp;        // the data plane of one node
 struct dp_spot;   // one activation; memory of the data plane, lifetime decided by control
+struct dp_actor;  // one Actor's place in one Spot; as dp_spot
 struct dp_type;   // a loaded Spot type (module.h), registered before start
 struct fabric_queue;
 
@@ -187,6 +188,51 @@ MUST_USE enum dp_status dp_close_idle(
 MUST_USE enum dp_status dp_control_reply(struct dp *dp, uint16_t worker, uint64_t token,
 	struct result result, const struct refusal *refusal, struct span body);
 
+// ---- Actors (B1-B3) ----
+// Control leads each change of membership, one at a time for an Actor (B2): admit at the new host; leave
+// the old one, if any; retire the old route and publish the new; enter. Each step is lifecycle work of
+// the host and ends in one ACTOR fact. Messages that meet an Actor between two Spots wait as those
+// without a route do (RESOLVE), and control releases them when it has entered. A host with a change
+// under way is not closed.
+struct dp_actor_spec {
+	struct spot_key key; // of the Actor
+	struct span id;
+	struct dp_spot *host;
+};
+bool dp_spot_takes_actors(const struct dp_spot *spot); // K3: Entry and User
+// A place in the host, its lane opening, not yet a member. NULL when memory is short.
+MUST_USE struct dp_actor *dp_actor_create(struct dp *dp, const struct dp_actor_spec *spec);
+// Refused, left, or its host closed; after the route is retired and a grace period passed.
+void dp_actor_destroy(struct dp_actor *actor);
+route_word dp_actor_route(struct dp_actor *actor);
+struct dp_actor *dp_actor_of_route(route_word word); // NULL unless ROUTE_ACTOR
+void *dp_actor_control_area(struct dp_actor *actor); // DP_SPOT_CONTROL_BYTES
+// Asks the host (B3). Fact: ADMITTED, a member from now on, or REFUSED.
+MUST_USE enum dp_status dp_actor_admit(struct dp *dp, struct dp_actor *actor);
+// `joined`, then the lane opens. The route must be published. Fact: ENTERED.
+MUST_USE enum dp_status dp_actor_enter(struct dp *dp, struct dp_actor *actor);
+// Takes nothing more, finishes what it accepted, `left`. Fact: LEFT.
+MUST_USE enum dp_status dp_actor_leave(struct dp *dp, struct dp_actor *actor);
+// The members that a closed Spot had, in the order of joining: NULL begins, NULL ends.
+struct dp_actor *dp_closed_member(struct dp_spot *spot, struct dp_actor *before);
+
+struct dp_actor_view { // as dp_spot_view
+	struct spot_key key;
+	struct span id;
+	struct dp_spot *host;
+	struct lane_level application;
+	struct lane_bounds application_bounds;
+	uint64_t refused;
+};
+void dp_actor_view(const struct dp_actor *actor, struct dp_actor_view *out);
+
+enum dp_actor_step {
+	DP_ACTOR_ADMITTED = 1,
+	DP_ACTOR_REFUSED = 2,
+	DP_ACTOR_ENTERED = 3,
+	DP_ACTOR_LEFT = 4,
+};
+
 // ---- facts ----
 enum dp_fact_kind {
 	DP_FACT_RESOLVE = 1,
@@ -197,6 +243,7 @@ enum dp_fact_kind {
 	DP_FACT_CLOSE_SELF = 6,
 	DP_FACT_OVERRUN = 7,
 	DP_FACT_KEPT = 8, // dp_close_idle found work: the Spot stays as it was
+	DP_FACT_ACTOR = 16,
 };
 
 struct dp_fact {
@@ -235,6 +282,11 @@ struct dp_fact {
 		struct {
 			struct dp_spot *spot;
 		} close_self;
+		struct {
+			struct dp_actor *actor;
+			enum dp_actor_step step;
+			struct result result; // REFUSED: why
+		} actor;
 		struct {
 			struct dp_spot *spot;
 		} kept;

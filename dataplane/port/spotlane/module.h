@@ -166,6 +166,19 @@ struct spotlane_host {
 	// ends Cancelled at once and does not run; work that has begun goes on. The call's one result comes
 	// to `answered` either way. 0 = asked, -1 = no such open request (blocking work cannot be).
 	int (*cancel)(spotlane_turn turn, spotlane_call call);
+	// ---- Actors (B1) ----
+	// The Actor whom this turn's message is for; size 0: the Spot itself. Borrowed.
+	struct spotlane_bytes (*actor)(spotlane_turn turn);
+	// As send and request, to an Actor by its id, wherever it is.
+	int (*send_actor)(spotlane_turn turn, struct spotlane_bytes actor_id, uint16_t type,
+		uint16_t content, struct spotlane_bytes payload);
+	spotlane_call (*request_actor)(spotlane_turn turn, struct spotlane_bytes actor_id,
+		uint16_t type, uint16_t content, struct spotlane_bytes payload, uint32_t budget_us);
+	// Asks for an Actor to join a Spot (id of size 0: the node's Entry Spot), or to leave the one it
+	// is in. An Actor that is not there yet comes to be by joining. 0 = handed over; joining, joined
+	// and left tell what came of it. -1 = refused.
+	int (*join)(spotlane_turn turn, struct spotlane_bytes actor_id, struct spotlane_bytes spot_id);
+	int (*leave)(spotlane_turn turn, struct spotlane_bytes actor_id);
 };
 
 // Callbacks common to the kinds. A NULL optional callback is "nothing to do". Order: K5.
