@@ -18,14 +18,18 @@ void dpq_init(struct node *n)
 
 static enum dp_status run(struct node *n, struct command *c)
 {
+	if (c->kind >= COMMAND_ACTOR_ADMIT)
+		return actor_command(n, c);
 	return c->kind <= COMMAND_CLOSE ? entry_command(n, c) : waiter_command(n, c);
 }
 
 static void done(struct node *n, struct command *c)
 {
-	bool of_waiter = c->kind > COMMAND_CLOSE;
+	enum command_kind kind = c->kind;
 	c->kind = COMMAND_NONE;
-	if (of_waiter)
+	if (kind >= COMMAND_ACTOR_ADMIT)
+		actor_command_done(c, kind);
+	else if (kind > COMMAND_CLOSE)
 		waiter_command_done(n, c);
 }
 

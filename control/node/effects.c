@@ -187,14 +187,23 @@ static void command_send(struct node *n, struct entry *e, enum command_kind kind
 
 // Control's corner of a Spot.
 struct spot_area {
-	struct publish_deferred deferred;
+	union {
+		struct actor_host host; // while it lives
+		struct publish_deferred deferred;
+	} as;
 	struct dp_spot *spot;
 };
 _Static_assert(sizeof(struct spot_area) <= DP_SPOT_CONTROL_BYTES, "fits control's corner");
 
 static void free_retired(struct publish_deferred *deferred)
 {
-	dp_spot_destroy(container_of(deferred, struct spot_area, deferred)->spot);
+	dp_spot_destroy(container_of(deferred, struct spot_area, as.deferred)->spot);
+}
+
+struct actor_host *entry_actor_host(struct dp_spot *spot)
+{
+	struct spot_area *area = dp_spot_control_area(spot);
+	return &area->as.host;
 }
 
 // After a grace period also where it was never published: the worker that reported the end of its last
@@ -202,7 +211,7 @@ static void free_retired(struct publish_deferred *deferred)
 static void free_later(struct entry *e)
 {
 	struct spot_area *area = dp_spot_control_area(e->spot);
-	publish_defer(&area->deferred, free_retired);
+	publish_defer(&area->as.deferred, free_retired);
 	e->spot = NULL;
 	e->published = false;
 }
@@ -318,6 +327,7 @@ static void do_retire(struct node *n, struct entry *e)
 	node_emit(n, NODE_EVENT_CLOSED, e->key, span_of(e->id, e->id_bytes), result_ok(),
 		e->close_reason);
 	(void)route_retire(n->routes, e->key);
+	actor_host_closed(n, e->spot);
 	free_later(e);
 	struct waiter *all = e->waiters, *next;
 	e->waiters = NULL;

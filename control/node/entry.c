@@ -317,8 +317,8 @@ void entry_close_begin(struct node *n, struct dp_spot *spot, uint8_t reason)
 	struct dp_spot_view view;
 	dp_spot_view(spot, &view);
 	struct entry *e = entry_find(n, view.key);
-	if (e != NULL)
-		return; // on its way already; a later look finds what is left
+	if (e != NULL || actor_host_is_busy(spot))
+		return; // on its way already, or not now; a later look finds what is left
 	e = entry_create(n, view.key);
 	if (e == NULL)
 		return; // memory is short: the next look tries again

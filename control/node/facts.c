@@ -45,6 +45,8 @@ static void join(struct node *n, struct waiter *w)
 // ---- messages ----
 static void take_resolve(struct node *n, const struct dp_fact *fact)
 {
+	if (actor_takes_resolve(n, fact))
+		return;
 	struct waiter *w = waiter_create(n, WAITER_MESSAGES, fact->key);
 	if (w == NULL) { // they wait on; their own deadlines end them
 		node_say(n, "out of memory: a resolve was dropped");
@@ -121,6 +123,8 @@ static void operation_begin(struct node *n, struct waiter *w)
 
 static void take_control(struct node *n, const struct dp_fact *fact)
 {
+	if (actor_takes_control(n, fact))
+		return;
 	struct waiter *w = operation_create(n, fact->as.control.operation, fact->key,
 		span_of(fact->as.control.id, fact->as.control.id_bytes),
 		span_of(fact->as.control.argument, fact->as.control.argument_bytes));

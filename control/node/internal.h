@@ -11,6 +11,7 @@
 //   effects.c   the machine's effects
 //   resolve.c   what a stored row means for those who wait
 //   waiter.c    who waits, and their ends
+//   actor.c     Actors: changes of membership
 //   drain.c     stop, forced ends
 //   facts.c     what the data plane reports
 //   dpq.c       commands that met a full ring
@@ -56,6 +57,10 @@ enum command_kind {
 	COMMAND_RELEASE = 4,
 	COMMAND_FAIL = 5,
 	COMMAND_REPLY = 6,
+	COMMAND_ACTOR_ADMIT = 16, // these: embedded in a change of membership (actor.c)
+	COMMAND_ACTOR_LEAVE = 17,
+	COMMAND_ACTOR_ENTER = 18,
+	COMMAND_ACTOR_REPLY = 19,
 };
 struct command { // embedded in an entry (1-3) or a waiter (4-6); queued while its worker's ring is full
 	struct command *next;
@@ -273,6 +278,31 @@ struct worker_watch {
 void watch_step(struct node *n);
 uint64_t watch_workers_stalled(const struct node *n); // a bit for each worker that stands still
 
+// ---- actor.c ----
+enum { ACTOR_CHANGE_BUCKETS = 1024 };
+struct change;
+struct actors {
+	struct change *changes[ACTOR_CHANGE_BUCKETS];
+	uint64_t change_count;
+	uint64_t count; // N1: active + about to be
+};
+// Kept in control's corner of a Spot that lives.
+struct actor_host {
+	uint32_t members; // admitted, or asked to be
+	uint32_t changes; // under way here: it is not closed meanwhile
+};
+struct actor_host *entry_actor_host(struct dp_spot *spot); // effects.c
+bool actor_host_is_busy(struct dp_spot *spot);
+bool actor_host_has_members(struct dp_spot *spot);
+void actor_host_closed(struct node *n, struct dp_spot *spot); // its members end with it
+void actor_fact(struct node *n, const struct dp_fact *fact);
+bool actor_takes_control(struct node *n, const struct dp_fact *fact); // JOIN, LEAVE
+bool actor_takes_resolve(struct node *n, const struct dp_fact *fact); // an Actor's key
+enum dp_status actor_command(struct node *n, struct command *command);
+void actor_command_done(struct command *command, enum command_kind kind);
+void actor_free_changes(struct node *n);
+void actor_free_queued(struct command *command);
+
 struct type_count {
 	const struct dp_type *type;
 	uint64_t spots; // active + reserved (N1)
@@ -345,6 +375,7 @@ struct node {
 	uint64_t activations_total, activation_failures, closes_total;
 	struct latency activation_time; // reservation to published route
 
+	struct actors actors;
 	struct drain drain;
 	struct worker_watch watches[DP_WORKERS_MAX];
 	uint64_t awake_ns, last_step_ns;

@@ -114,27 +114,45 @@ void node_halt(struct node *n)
 	lease_drop(n);
 }
 
-static void destroy_local(struct spot_key key, route_word word, void *arg)
+struct local {
+	struct spot_key key;
+	struct dp_actor *actor;
+	struct dp_spot *spot;
+};
+
+static void find_actor(struct spot_key key, route_word word, void *arg)
 {
-	struct dp_spot **found = arg;
-	(void)key;
-	if (*found == NULL)
-		*found = dp_spot_of_route(word);
+	struct local *found = arg;
+	found->key = key;
+	found->actor = dp_actor_of_route(word);
 }
 
-static void free_local_spots(struct node *n)
+static void find_spot(struct spot_key key, route_word word, void *arg)
+{
+	struct local *found = arg;
+	found->key = key;
+	found->spot = dp_spot_of_route(word);
+}
+
+static void free_all(struct node *n, void (*find)(struct spot_key key, route_word word, void *arg))
 {
 	uint64_t cursor = 0;
 	do { // ends: each turn of the cursor that finds none is the last
-		struct dp_spot *spot = NULL;
-		(void)route_walk(n->routes, &cursor, 1, destroy_local, &spot);
-		if (spot == NULL)
+		struct local found = {.spot = NULL};
+		(void)route_walk(n->routes, &cursor, 1, find, &found);
+		if (found.actor == NULL && found.spot == NULL)
 			continue;
-		struct dp_spot_view view;
-		dp_spot_view(spot, &view);
-		(void)route_retire(n->routes, view.key);
-		dp_spot_discard(spot);
+		(void)route_retire(n->routes, found.key);
+		dp_actor_discard(found.actor);
+		dp_spot_discard(found.spot);
 	} while (cursor != 0);
+}
+
+// Members before the Spots that they are in.
+static void free_local_spots(struct node *n)
+{
+	free_all(n, find_actor);
+	free_all(n, find_spot);
 }
 
 void node_destroy(struct node *n)
@@ -146,11 +164,14 @@ void node_destroy(struct node *n)
 	for (uint16_t i = 0; i < n->config.workers; i++)
 		for (struct command *c = n->commands[i].first, *next; c != NULL; c = next) {
 			next = c->next;
-			if (c->kind > COMMAND_CLOSE)
+			if (c->kind >= COMMAND_ACTOR_ADMIT)
+				actor_free_queued(c);
+			else if (c->kind > COMMAND_CLOSE)
 				waiter_free(container_of(c, struct waiter, command));
 		}
 	entry_free_all(n);
 	remote_end(n);
+	actor_free_changes(n);
 	free_local_spots(n);
 	mem_free(n->types);
 	mem_free(n);

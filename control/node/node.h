@@ -39,6 +39,7 @@ struct node_config {
 	uint32_t activations_waiting_max; // A10: 16,384
 	uint32_t resolves_max;           // A10: 4,096
 	uint64_t spots_max;              // N1; 0 = none
+	uint64_t actors_max;             // N1; 0 = none
 	uint32_t closing_limit_ms;       // C4 hard limit
 	uint32_t drain_deadline_ms;      // H3
 	uint32_t rcu_pending_max;        // R3
@@ -145,6 +146,23 @@ struct dp_spot *node_find(struct node *node, struct spot_key key);
 // Walks local Spots, max a call; cursor 0 = start and end.
 uint32_t node_walk(struct node *node, uint64_t *cursor, uint32_t max,
 	void (*visit)(struct dp_spot *spot, void *arg), void *arg);
+
+// What may move to another node (V1, K4): Entry Actors, User Spots with their members, Instance Spots;
+// never the Entry Spot. Walks as node_walk.
+enum node_candidate_kind {
+	NODE_CANDIDATE_ACTOR = 1,
+	NODE_CANDIDATE_USER = 2,
+	NODE_CANDIDATE_INSTANCE = 3,
+};
+struct node_candidate {
+	enum node_candidate_kind kind;
+	struct spot_key key;
+	struct span id; // borrowed during the visit
+	uint32_t members; // of a User Spot
+};
+uint32_t node_candidates(struct node *node, uint64_t *cursor, uint32_t max,
+	void (*visit)(const struct node_candidate *candidate, void *arg), void *arg);
+uint64_t node_actors(const struct node *node); // N1
 
 // Events for `watch` and the log: the node calls the sink, which must not call back.
 enum node_event_kind {

@@ -362,7 +362,7 @@ void resolve_row_read(struct node *n, struct entry *e)
 
 // ---- route admission: the Spot lives here ----
 static bool close_is_refused(
-	struct node *n, struct waiter *w, const struct dp_spot_view *view)
+	struct node *n, struct entry *e, struct waiter *w, const struct dp_spot_view *view)
 {
 	struct object_generation asked = w->as.operation.generation;
 	bool by_wire = w->as.operation.origin == ORIGIN_WIRE;
@@ -376,6 +376,11 @@ static bool close_is_refused(
 	if (asked.value != 0 && asked.value != view->object_generation.value) { // C7
 		waiter_end(n, w,
 			result_refused(RESULT_INVALID_OPERATION, REASON_GENERATION_MISMATCH), NULL);
+		return true;
+	}
+	if (actor_host_has_members(e->spot)) { // C7, K3: false, and it goes on
+		w->as.operation.answer_generation = view->object_generation;
+		waiter_end(n, w, result_make(RESULT_OK, REASON_HAS_MEMBERS, ACCEPTED_YES), NULL);
 		return true;
 	}
 	return false;
@@ -407,7 +412,7 @@ static bool keep_closes(struct node *n, struct entry *e, struct waiter *w)
 	else if (waiter_is(w, WIRE_CONTROL_LOOKUP))
 		waiter_end_ok(n, w, view.object_generation, false);
 	else
-		return !close_is_refused(n, w, &view);
+		return !close_is_refused(n, e, w, &view);
 	return false;
 }
 

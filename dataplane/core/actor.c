@@ -10,6 +10,7 @@
 #include "core/scheduler.h"
 #include "core/timer.h"
 #include "core/turn.h"
+#include "core/turn_inline.h"
 
 struct span actor_id(const struct dp_actor *actor)
 {

@@ -7,6 +7,7 @@
 #include "core/core.h"
 #include "core/host.h"
 #include "core/turn.h"
+#include "core/turn_inline.h"
 #include "spot/name.h"
 
 struct spotlane_bytes host_actor(spotlane_turn turn)

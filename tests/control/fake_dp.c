@@ -30,6 +30,7 @@ struct dp_spot {
 	struct authority_generation authority_generation;
 	uint16_t home;
 	bool constructed, opened, closed;
+	struct dp_actor *members;
 };
 
 enum { FACTS_MAX = 20000 };
@@ -48,6 +49,9 @@ struct dp {
 	uint32_t held_factory_count, held_closing_count;
 	struct result factory_result;
 	uint32_t busy, memory_failures;
+	bool refuse_actors, hold_actors;
+	struct dp_actor *held_actor;
+	enum dp_actor_step held_step;
 	bool admits;
 	uint64_t factories;
 	_Atomic uint64_t spots_alive; // freed on the reclaimer's thread
@@ -350,6 +354,148 @@ void dp_spot_destroy(struct dp_spot *spot)
 		return;
 	atomic_fetch_sub(&spot->dp->spots_alive, 1);
 	free(spot);
+}
+
+// ---- Actors ----
+bool dp_spot_takes_actors(const struct dp_spot *spot)
+{
+	return spot->type->kind != SPOT_KIND_INSTANCE;
+}
+
+struct dp_actor *dp_actor_of_route(route_word word)
+{
+	return route_tag(word) == ROUTE_ACTOR ? route_pointer(word) : NULL;
+}
+
+struct dp_actor {
+	CACHE_ALIGNED struct dp *dp;
+	struct dp_spot *host;
+	uint8_t area[DP_SPOT_CONTROL_BYTES];
+	struct spot_key key;
+	uint8_t id[ID_BYTES_MAX];
+	size_t id_bytes;
+};
+
+struct dp_actor *dp_actor_create(struct dp *dp, const struct dp_actor_spec *spec)
+{
+	struct dp_actor *actor = aligned_alloc(64, (sizeof(*actor) + 63) / 64 * 64);
+	assert_non_null(actor);
+	memset(actor, 0, sizeof(*actor));
+	actor->dp = dp;
+	actor->host = spec->host;
+	actor->key = spec->key;
+	actor->id_bytes = spec->id.size;
+	memcpy(actor->id, spec->id.data, spec->id.size);
+	atomic_fetch_add(&dp->spots_alive, 1);
+	return actor;
+}
+
+void dp_actor_destroy(struct dp_actor *actor)
+{
+	if (actor == NULL)
+		return;
+	atomic_fetch_sub(&actor->dp->spots_alive, 1);
+	free(actor);
+}
+
+void dp_actor_discard(struct dp_actor *actor)
+{
+	dp_actor_destroy(actor);
+}
+
+route_word dp_actor_route(struct dp_actor *actor)
+{
+	return route_make(actor, ROUTE_ACTOR);
+}
+
+void *dp_actor_control_area(struct dp_actor *actor)
+{
+	return actor->area;
+}
+
+void dp_actor_view(const struct dp_actor *actor, struct dp_actor_view *out)
+{
+	*out = (struct dp_actor_view){.key = actor->key,
+		.id = span_of(actor->id, actor->id_bytes),
+		.host = actor->host};
+}
+
+struct dp_actor *dp_closed_member(struct dp_spot *spot, struct dp_actor *before)
+{
+	struct dp_actor *next = spot->members;
+	(void)before;
+	spot->members = NULL; // tests have one member at most where a host closes
+	return next;
+}
+
+static enum dp_status actor_command(
+	struct dp *dp, struct dp_actor *actor, enum fake_command command, enum dp_actor_step step)
+{
+	if (busy(dp))
+		return DP_BUSY;
+	record(dp, command, actor->host->home, actor->key);
+	if (command == FAKE_ADMIT && dp->refuse_actors)
+		step = DP_ACTOR_REFUSED;
+	if (dp->hold_actors) {
+		dp->held_actor = actor;
+		dp->held_step = step;
+		return DP_DONE;
+	}
+	fake_actor_told(dp, actor, step);
+	return DP_DONE;
+}
+
+void fake_actor_told(struct dp *dp, struct dp_actor *actor, enum dp_actor_step step)
+{
+	struct dp_fact *fact = fact_add(dp, DP_FACT_ACTOR, actor->host->home);
+	fact->key = actor->key;
+	fact->as.actor.actor = actor;
+	fact->as.actor.step = step;
+	fact->as.actor.result = step == DP_ACTOR_REFUSED
+		? result_refused(RESULT_REJECTED, REASON_DECLINED)
+		: result_ok();
+	if (step == DP_ACTOR_ADMITTED)
+		actor->host->members = actor;
+	if (step == DP_ACTOR_LEFT)
+		actor->host->members = NULL;
+}
+
+void fake_refuse_actors(struct dp *dp, bool refuse)
+{
+	dp->refuse_actors = refuse;
+}
+
+void fake_hold_actors(struct dp *dp, bool hold)
+{
+	dp->hold_actors = hold;
+	if (!hold && dp->held_actor != NULL)
+		fake_actor_told(dp, dp->held_actor, dp->held_step);
+	dp->held_actor = NULL;
+}
+
+void fake_change(struct dp *dp, uint64_t token, uint16_t operation, const char *actor,
+	const char *spot, uint64_t deadline_ns)
+{
+	fake_control(dp, 0, token, operation, actor, NULL, 0, deadline_ns);
+	struct dp_fact *fact = &dp->facts[dp->fact_end - 1];
+	fact->key = actor_key_of(span_of(actor, strlen(actor)));
+	fact->as.control.argument_bytes = (uint16_t)strlen(spot);
+	memcpy(fact->as.control.argument, spot, strlen(spot));
+}
+
+enum dp_status dp_actor_admit(struct dp *dp, struct dp_actor *actor)
+{
+	return actor_command(dp, actor, FAKE_ADMIT, DP_ACTOR_ADMITTED);
+}
+
+enum dp_status dp_actor_enter(struct dp *dp, struct dp_actor *actor)
+{
+	return actor_command(dp, actor, FAKE_ENTER, DP_ACTOR_ENTERED);
+}
+
+enum dp_status dp_actor_leave(struct dp *dp, struct dp_actor *actor)
+{
+	return actor_command(dp, actor, FAKE_LEAVE, DP_ACTOR_LEFT);
 }
 
 uint16_t dp_home_for(const struct dp *dp, struct spot_key key)

@@ -13,6 +13,9 @@ enum fake_command {
 	FAKE_FAIL = 4,
 	FAKE_CLOSE = 5,
 	FAKE_REPLY = 6,
+	FAKE_ADMIT = 7,
+	FAKE_LEAVE = 8,
+	FAKE_ENTER = 9,
 };
 struct fake_record {
 	enum fake_command command;
@@ -39,6 +42,13 @@ void fake_resolve_key(struct dp *dp, uint16_t worker, struct spot_key key, const
 	const char *intent_type);
 void fake_control(struct dp *dp, uint16_t worker, uint64_t token, uint16_t operation, const char *id,
 	const char *type, uint64_t generation, uint64_t deadline_ns);
+// A join or leave of an Actor; spot "" = the Entry Spot.
+void fake_change(struct dp *dp, uint64_t token, uint16_t operation, const char *actor,
+	const char *spot, uint64_t deadline_ns);
+void fake_refuse_actors(struct dp *dp, bool refuse);
+// While held, a step of an Actor does not end; let go, the last one does.
+void fake_hold_actors(struct dp *dp, bool hold);
+void fake_actor_told(struct dp *dp, struct dp_actor *actor, enum dp_actor_step step);
 void fake_close_self(struct dp *dp, struct dp_spot *spot);
 
 // While held, factories (closings) do not end.

@@ -156,6 +156,8 @@ static enum spotlane_outcome common_ticked(spotlane_turn t, const struct spotlan
 	default:
 		return SPOTLANE_DONE;
 	}
+}
+
 static enum spotlane_outcome ask_actor(spotlane_turn t, const struct spotlane_message *m)
 {
 	spotlane_call call = host->request_actor(
@@ -223,6 +225,7 @@ static enum spotlane_outcome common(spotlane_turn t, const struct spotlane_messa
 		return SPOTLANE_DONE;
 	case DO_TIMER_CANCEL:
 		rig_log.timer_cancel_returned = host->timer_cancel(t, m->payload);
+		return SPOTLANE_DONE;
 	case DO_WHO:
 		log_value(m, 0);
 		host->reply(t, SPOTLANE_TEXT, host->actor(t));
@@ -351,6 +354,7 @@ static const struct spotlane_instance_type narrow = {.name = "narrow",
 	.message = instance_message, .answered = instance_answered, .ticked = instance_ticked};
 static const struct spotlane_instance_type deaf = {
 	.name = "deaf", LIFE, .message = instance_message};
+
 static void note_member(char letter, struct spotlane_bytes actor_id)
 {
 	size_t n = strlen(rig_log.members);
@@ -380,8 +384,7 @@ static void on_left(spotlane_instance self, struct spotlane_bytes actor_id)
 }
 
 static const struct spotlane_user_type user = {.name = "user", LIFE, .create = on_create,
-	.message = user_message, .answered = user_answered, .ticked = user_ticked};
-	.message = user_message, .answered = user_answered, .joining = on_joining,
+	.message = user_message, .answered = user_answered, .ticked = user_ticked, .joining = on_joining,
 	.joined = on_joined, .left = on_left};
 static const struct spotlane_user_type small = {.name = "small",
 	.limits = {.application_count_max = 4, .application_bytes_max = 4096}, LIFE,

@@ -204,6 +204,8 @@ bool dp_spot_takes_actors(const struct dp_spot *spot); // K3: Entry and User
 MUST_USE struct dp_actor *dp_actor_create(struct dp *dp, const struct dp_actor_spec *spec);
 // Refused, left, or its host closed; after the route is retired and a grace period passed.
 void dp_actor_destroy(struct dp_actor *actor);
+// After the workers ended, before its host: frees it with whatever it still holds.
+void dp_actor_discard(struct dp_actor *actor);
 route_word dp_actor_route(struct dp_actor *actor);
 struct dp_actor *dp_actor_of_route(route_word word); // NULL unless ROUTE_ACTOR
 void *dp_actor_control_area(struct dp_actor *actor); // DP_SPOT_CONTROL_BYTES
