@@ -55,6 +55,7 @@ enum {
 	DO_SPEND_LOG = 16,  // DO_SPEND and DO_LOG of the next 8 bytes
 	DO_TIMER = 17,      // set the timer of a struct rig_timer
 	DO_ASK_HOLD_YIELD = 20, // DO_ASK_HOLD with yield
+	DO_ASK_TWO_YIELD = 21, // DO_ECHO of "b" and of "c", yield; reply when both have answered
 	DO_CANCEL = 19,     // cancel the call that the module made last
 	DO_TIMER_CANCEL = 18, // cancel the timer whose name is the payload
 	DO_WHO = 32,        // DO_LOG, reply the id of the Actor the message is for
@@ -130,6 +131,7 @@ struct rig_log {
 	uint32_t second_reply_refused;
 	uint64_t self_call;
 	int cancel_returned;
+	int answers_wanted; // DO_ASK_TWO_YIELD
 	uint8_t answer_kind, answer_reason, answer_accepted;
 	char members[256]; // membership: ? joining, + joined, - left, each with the id's first byte
 	int joining_returns;

@@ -184,6 +184,12 @@ static enum spotlane_outcome common(spotlane_turn t, const struct spotlane_messa
 		return ask(t, m, DO_ECHO, SPOTLANE_YIELD);
 	case DO_ASK_HOLD:
 		return ask(t, m, DO_HOLD, SPOTLANE_WAIT);
+	case DO_ASK_TWO_YIELD:
+		for (int i = 0; i < 2; i++)
+			host->request(t, (struct spotlane_bytes){i == 0 ? "b" : "c", 1}, DO_ECHO,
+				SPOTLANE_BYTES, m->payload, 0);
+		rig_log.answers_wanted = 2;
+		return SPOTLANE_YIELD;
 	case DO_ASK_HOLD_YIELD:
 		return ask(t, m, DO_HOLD, SPOTLANE_YIELD);
 	case DO_WAIT_NOTHING:
@@ -257,6 +263,8 @@ static enum spotlane_outcome common_answered(spotlane_turn t, const struct spotl
 		rig_log.answers++;
 		if (rig_log.ticks_under_way > 0)
 			rig_log.ticks_under_way--;
+		if (rig_log.answers_wanted > 0 && --rig_log.answers_wanted > 0)
+			return SPOTLANE_YIELD;
 	}
 	if (a->kind == SPOTLANE_OK)
 		host->reply(t, a->content, a->payload);

@@ -484,6 +484,40 @@ static void L5_M2__work_that_has_begun_goes_on_and_parked_work_ends(void **state
 	rig_stop(rig);
 }
 
+static void X2__two_answers_make_one_resume_item_at_a_time(void **state)
+{
+	(void)state;
+	struct rig *rig = rig_start_plain(2);
+	struct rig_client *c = rig_client(rig);
+	struct dp_spot *spot = rig_spot(rig, "a", "plain", 0);
+	rig_spot(rig, "b", "plain", 1);
+	rig_spot(rig, "c", "plain", 1);
+	struct rig_message m = rig_request("a", DO_ASK_TWO_YIELD, "x", 1);
+	uint64_t asked = rig_send(rig, c, 0, &m);
+	rig_step(rig, 0); // asks both and yields
+	struct rig_message log = rig_request("a", DO_LOG, "12345678", 8);
+	rig_send(rig, c, 0, &log);
+	rig_step(rig, 1); // both answer
+	rig_step(rig, 1);
+	assert_int_equal(spot->yields, 1);
+	rig_step(rig, 0);
+	rig_settle(rig);
+	// Answers found the turn queued already: it came up once for each and ended once.
+	assert_int_equal(rig_log.answers, 2);
+	assert_int_equal(rig_log.count, 1);
+	assert_int_equal(RIG_COUNT(rig, turns), 2 + 1 + 2 + 1);
+	assert_int_equal(RIG_COUNT(rig, messages_delivered), 4);
+	assert_int_equal(spot->yields, 0);
+	uint32_t results = 0;
+	while (rig_receive(rig, c, &r))
+		results += r.h.operation_id == asked;
+	assert_int_equal(results, 1);
+	struct dp_spot_view view;
+	dp_spot_view(spot, &view);
+	assert_int_equal(view.application.count, 0);
+	rig_stop(rig);
+}
+
 static void K2_K3__an_entry_turn_waits_and_a_user_turn_yields(void **state)
 {
 	(void)state;
@@ -541,6 +575,7 @@ int main(void)
 		cmocka_unit_test(X2__a_type_that_never_waits_may_not_ask_wherever_its_turn_runs),
 		cmocka_unit_test(L5_M2__a_cancelled_queued_item_ends_at_once_and_keeps_its_place),
 		cmocka_unit_test(L5_M2__work_that_has_begun_goes_on_and_parked_work_ends),
+		cmocka_unit_test(X2__two_answers_make_one_resume_item_at_a_time),
 		cmocka_unit_test(K2_K3__an_entry_turn_waits_and_a_user_turn_yields),
 		cmocka_unit_test(X2_I10__a_call_whose_turn_ended_is_abandoned),
 	};
