@@ -292,7 +292,7 @@ static void probe(struct sim *s)
 		uint8_t family = s->ops[number].header.family;
 		s->ops[number].probe = family != WIRE_SEND && family != WIRE_INTENT_SEND;
 	}
-	settle(s, 600 * SIM_MS, 4 * SIM_MS);
+	settle(s, 800 * SIM_MS, 4 * SIM_MS);
 }
 
 static void stop_all(struct sim *s)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "sim_stats.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 struct sim_totals sim_totals;
@@ -45,6 +46,29 @@ static uint32_t print_faults(const struct sim_totals *t, FILE *out)
 	return zeros;
 }
 
+// Cells that the simulator cannot reach, and who does. Exhausted generations would end every node of a
+// seed; the others guard against a driver's defect: one entry leads all work on its key, so no object
+// appears while it reads, and an awaited attempt is ended from the reading that follows.
+static const struct {
+	enum activation_state state;
+	enum activation_event event;
+	const char *by;
+} elsewhere[] = {
+	{ACTIVATION_DRAWING, ACTIVATION_EV_REFUSED,
+		"T3_T6__generations_are_fresh_and_end_in_exhaustion"},
+	{ACTIVATION_READING, ACTIVATION_EV_HERE, "A2__every_pair_is_a_step_or_impossible"},
+	{ACTIVATION_AWAITING, ACTIVATION_EV_REFUSED, "A2__every_pair_is_a_step_or_impossible"},
+	{ACTIVATION_AWAITING, ACTIVATION_EV_LIMIT, "A2__every_pair_is_a_step_or_impossible"},
+};
+
+static const char *reached_by(int state, int event)
+{
+	for (size_t i = 0; i < sizeof(elsewhere) / sizeof(elsewhere[0]); i++)
+		if ((int)elsewhere[i].state == state && (int)elsewhere[i].event == event)
+			return elsewhere[i].by;
+	return NULL;
+}
+
 static uint32_t print_cells(const struct sim_totals *t, FILE *out)
 {
 	uint32_t zeros = 0;
@@ -55,11 +79,14 @@ static uint32_t print_cells(const struct sim_totals *t, FILE *out)
 				(enum activation_state)s, (enum activation_event)e);
 			if (step.next == ACTIVATION_STATE_NONE)
 				continue;
-			fprintf(out, "  %12llu  %s, %s%s\n", (unsigned long long)t->cells[s][e],
+			const char *by = reached_by(s, e);
+			bool zero = t->cells[s][e] == 0 && by == NULL;
+			fprintf(out, "  %12llu  %s, %s%s%s\n", (unsigned long long)t->cells[s][e],
 				activation_state_name((enum activation_state)s),
 				activation_event_name((enum activation_event)e),
-				t->cells[s][e] == 0 ? "  ZERO" : "");
-			zeros += t->cells[s][e] == 0;
+				zero ? "  ZERO" : by != NULL ? "  elsewhere: " : "",
+				by != NULL ? by : "");
+			zeros += zero;
 		}
 	return zeros;
 }
