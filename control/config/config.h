@@ -78,6 +78,8 @@ struct config_type { // a Spot type of a module and its own settings
 	char name[CONFIG_NAME_BYTES];
 	char *json; // owned; the `config` map as JSON text, never NULL
 	struct config_lane application_lane, lifecycle_lane; // 0: as the module and the node say
+	bool idle_timeout_given;
+	uint32_t idle_timeout_ms; // C1, in place of instance_idle_timeout
 };
 
 struct config_module {
@@ -131,9 +133,11 @@ struct config {
 	} offload;
 	struct {
 		uint32_t ttl_ms, renew_ms, timeout_ms, margin_ms; // O1
+		uint32_t fence_after_ms;                          // O6; 0 = only by an operator
 	} lease;
 	uint32_t drain_deadline_ms; // H2, H3
 	uint32_t closing_limit_ms;  // C4
+	uint32_t instance_idle_timeout_ms, instance_idle_interval_ms; // C1 (0 = off), C3
 	struct {
 		uint32_t kind; // enum config_store_kind
 		char path[CONFIG_PATH_BYTES];

@@ -146,6 +146,10 @@ static void add_types(struct text *t, const struct config_key *key, const void *
 		add(t, ":\n%*sconfig: %s\n", indent + 4, "", types[i].json);
 		add_type_lane(t, "application_lane", &types[i].application_lane, indent + 4);
 		add_type_lane(t, "lifecycle_lane", &types[i].lifecycle_lane, indent + 4);
+		char idle[40];
+		units_print_time(types[i].idle_timeout_ms, 1000000, idle, sizeof idle);
+		if (types[i].idle_timeout_given)
+			add(t, "%*sidle_timeout: %s\n", indent + 4, "", idle);
 	}
 }
 

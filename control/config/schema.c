@@ -59,8 +59,9 @@ static const struct config_key module_keys[] = {
 		"The module's shared object, an absolute path."),
 	LIST(struct config_module, CONFIG_TYPES, "types", types, type_count, CONFIG_TYPES_MAX, 0, 0, NULL,
 		"Settings by Spot type: a map from type name to {config: map, application_lane: {count, "
-		"bytes}, lifecycle_lane: {count, bytes}}; config is handed to the type as JSON, the lanes "
-		"bound its Spots in place of limits and of what the module says."),
+		"bytes}, lifecycle_lane: {count, bytes}, idle_timeout: time}; config is handed to the type as "
+		"JSON, the lanes bound its Spots in place of limits and of what the module says, "
+		"idle_timeout counts in place of instance_idle_timeout."),
 };
 static const struct config_schema module_schema = {
 	module_keys, ARRAY_COUNT(module_keys), sizeof(struct config_module)};
@@ -148,10 +149,16 @@ static const struct config_key keys[] = {
 		"Time after which a renewal counts as failed."),
 	TOP(CONFIG_TIME_MS, "lease.margin", lease.margin_ms, 0, 3600000, "5s",
 		"Time before the end of the TTL at which the node stops acting."),
+	TOP(CONFIG_TIME_MS, "lease.fence_after", lease.fence_after_ms, 0, 86400000, "0s",
+		"Release a dead node's Spots so long after its lease; 0 leaves that to spotctl node fence."),
 	TOP(CONFIG_TIME_MS, "drain_deadline", drain_deadline_ms, 0, 86400000, "30s",
 		"Time a stop may take for work already accepted."),
 	TOP(CONFIG_TIME_MS, "closing_limit", closing_limit_ms, 100, 86400000, "30s",
 		"Time a closing Spot may take before it is reported as stuck."),
+	TOP(CONFIG_TIME_MS, "instance_idle_timeout", instance_idle_timeout_ms, 0, 4000000000, "0s",
+		"Close an Instance Spot so long after its last work; 0 keeps it."),
+	TOP(CONFIG_TIME_MS, "instance_idle_interval", instance_idle_interval_ms, 1, 60000, "10ms",
+		"Time between two looks for idle Spots, at 64 Spots each."),
 	CHOICE(struct config, "store.kind", store.kind, store_choices, "sqlite",
 		"sqlite: a file on this machine. memory: nothing survives a restart."),
 	TOP(CONFIG_TEXT, "store.path", store.path, 1, 0, "/var/lib/spotlane/store.db",

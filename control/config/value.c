@@ -400,11 +400,29 @@ static bool type_lane_store(struct config_reading *r, const struct tree_node *no
 	return true;
 }
 
+static const struct config_key type_idle_key = {.path = "idle_timeout",
+	.value = CONFIG_TIME_MS,
+	.offset = offsetof(struct config_type, idle_timeout_ms),
+	.max = 4000000000};
+
+static bool type_idle_store(struct config_reading *r, const struct tree_node *child,
+	struct config_type *out, const char *shown)
+{
+	char why[128];
+	const char *wrong = child->kind != TREE_SCALAR
+		? "a time is needed"
+		: number_store(&type_idle_key, child->text, &out->idle_timeout_ms, why, sizeof why);
+	out->idle_timeout_given = wrong == NULL;
+	return wrong == NULL || config_complain(r, child->line, child->column, "%s.%s: %s", shown,
+					child->key, wrong);
+}
+
 // One key of a type's map.
 static bool type_key_store(struct config_reading *r, const struct tree_node *child,
 	struct config_type *out, const char *shown)
 {
-	static const char *const keys[] = {"config", "application_lane", "lifecycle_lane"};
+	static const char *const keys[] = {
+		"config", "application_lane", "lifecycle_lane", "idle_timeout"};
 	struct nearest n;
 	if (strcmp(child->key, "config") == 0)
 		return true;
@@ -412,6 +430,8 @@ static bool type_key_store(struct config_reading *r, const struct tree_node *chi
 		return type_lane_store(r, child, &out->application_lane, shown);
 	if (strcmp(child->key, "lifecycle_lane") == 0)
 		return type_lane_store(r, child, &out->lifecycle_lane, shown);
+	if (strcmp(child->key, "idle_timeout") == 0)
+		return type_idle_store(r, child, out, shown);
 	nearest_begin(&n, child->key);
 	for (size_t i = 0; i < ARRAY_COUNT(keys); i++)
 		nearest_offer(&n, keys[i]);

@@ -20,7 +20,7 @@ static enum dp_status run(struct node *n, struct command *c)
 {
 	if (c->kind >= COMMAND_ACTOR_ADMIT)
 		return actor_command(n, c);
-	return c->kind <= COMMAND_CLOSE ? entry_command(n, c) : waiter_command(n, c);
+	return c->kind <= COMMAND_CLOSE_IDLE ? entry_command(n, c) : waiter_command(n, c);
 }
 
 static void done(struct node *n, struct command *c)
@@ -29,7 +29,7 @@ static void done(struct node *n, struct command *c)
 	c->kind = COMMAND_NONE;
 	if (kind >= COMMAND_ACTOR_ADMIT)
 		actor_command_done(c, kind);
-	else if (kind > COMMAND_CLOSE)
+	else if (kind > COMMAND_CLOSE_IDLE)
 		waiter_command_done(n, c);
 }
 

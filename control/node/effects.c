@@ -274,7 +274,8 @@ static void do_dispose(struct node *n, struct entry *e)
 		e->due_ns = n->now_ns + n->config.closing_limit_ms * NS_PER_MS;
 		entry_list_push(&n->closings, e);
 	}
-	command_send(n, e, COMMAND_CLOSE, dp_home_for(n->dp, e->key));
+	bool idle = e->idle_ns != 0 && e->state == ACTIVATION_CLOSING;
+	command_send(n, e, idle ? COMMAND_CLOSE_IDLE : COMMAND_CLOSE, dp_home_for(n->dp, e->key));
 }
 
 static void delete_row(struct node *n, struct entry *e, enum store_op_kind kind)

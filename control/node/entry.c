@@ -182,10 +182,12 @@ void entry_serve(struct node *n, struct entry *e)
 	}
 	if (spot != NULL)
 		resolve_serve_here(n, e, spot);
-	if (e->waiters == NULL)
-		entry_free(n, e);
-	else if (spot != NULL)
+	bool close = spot != NULL && (e->waiters != NULL || e->close_wanted);
+	e->close_wanted = false;
+	if (close)
 		entry_event(n, e, ACTIVATION_EV_CLOSE);
+	else if (e->waiters == NULL)
+		entry_free(n, e);
 	else
 		entry_event(n, e, ACTIVATION_EV_ASKED);
 }
@@ -213,6 +215,9 @@ enum dp_status entry_command(struct node *n, struct command *c)
 		status = dp_construct(n->dp, e->spot, span_of(e->argument, e->argument_bytes));
 	else if (c->kind == COMMAND_OPEN)
 		status = dp_open(n->dp, e->spot, e->origin);
+	else if (c->kind == COMMAND_CLOSE_IDLE)
+		status = dp_close_idle(n->dp, e->spot, e->idle_ns,
+			n->now_ns + n->config.closing_limit_ms * NS_PER_MS);
 	else
 		status = dp_close(n->dp, e->spot, e->close_reason,
 			n->now_ns + n->config.closing_limit_ms * NS_PER_MS);
@@ -312,16 +317,15 @@ void entry_generations_arrived(struct node *n)
 	}
 }
 
-void entry_close_begin(struct node *n, struct dp_spot *spot, uint8_t reason)
+// NULL: something is under way for its key, or memory is short; a later look finds what is left.
+static struct entry *entry_of_spot(struct node *n, struct dp_spot *spot, uint8_t reason)
 {
 	struct dp_spot_view view;
 	dp_spot_view(spot, &view);
-	struct entry *e = entry_find(n, view.key);
-	if (e != NULL || actor_host_is_busy(spot))
-		return; // on its way already, or not now; a later look finds what is left
-	e = entry_create(n, view.key);
+	bool taken = entry_find(n, view.key) != NULL || actor_host_is_busy(spot);
+	struct entry *e = taken ? NULL : entry_create(n, view.key);
 	if (e == NULL)
-		return; // memory is short: the next look tries again
+		return NULL;
 	e->close_reason = reason;
 	e->spot = spot;
 	e->published = true;
@@ -331,5 +335,21 @@ void entry_close_begin(struct node *n, struct dp_spot *spot, uint8_t reason)
 	e->authority = view.authority_generation;
 	e->id_bytes = (uint8_t)view.id.size;
 	memcpy(e->id, view.id.data, view.id.size);
+	return e;
+}
+
+void entry_close_begin(struct node *n, struct dp_spot *spot, uint8_t reason)
+{
+	struct entry *e = entry_of_spot(n, spot, reason);
+	if (e != NULL)
+		entry_event(n, e, ACTIVATION_EV_CLOSE);
+}
+
+void entry_close_idle(struct node *n, struct dp_spot *spot, uint64_t idle_ns)
+{
+	struct entry *e = entry_of_spot(n, spot, SPOTLANE_CLOSE_IDLE_EVICTED);
+	if (e == NULL)
+		return;
+	e->idle_ns = idle_ns;
 	entry_event(n, e, ACTIVATION_EV_CLOSE);
 }

@@ -284,10 +284,27 @@ static void take_closed(struct node *n, const struct dp_fact *fact)
 	entry_event(n, e, ACTIVATION_EV_CLOSED);
 }
 
+// Work came first: whoever waits looks again; a close that was merged goes on as one of its own.
+static void take_kept(struct node *n, const struct dp_fact *fact)
+{
+	struct entry *e = entry_of(n, fact->key, fact->as.kept.spot);
+	CHECK(e != NULL && e->idle_ns != 0);
+	e->idle_ns = 0;
+	e->spot = NULL; // the entry only waited beside it
+	e->published = false;
+	n->sweep.kept++;
+	entry_event(n, e, ACTIVATION_EV_KEPT);
+}
+
 static void take_close_self(struct node *n, const struct dp_fact *fact)
 {
 	struct dp_spot *spot = node_find(n, fact->key);
-	if (spot != NULL && spot == fact->as.close_self.spot)
+	struct entry *e = entry_find(n, fact->key);
+	if (spot == NULL || spot != fact->as.close_self.spot)
+		return;
+	if (e != NULL)
+		e->close_wanted = true;
+	else
 		entry_close_begin(n, spot, SPOTLANE_CLOSE_EXPLICIT);
 }
 
@@ -333,7 +350,8 @@ static void take(struct node *n, const struct dp_fact *fact)
 		take_overrun(n, fact);
 		return;
 	case DP_FACT_KEPT:
-		return; // the Spot stays as it was
+		take_kept(n, fact);
+		return;
 	}
 	CHECK(!"fact kind");
 }

@@ -18,6 +18,7 @@
 //   peers.c     the other nodes' beats (O4)
 //   remote.c    routes to other nodes' Spots (R1, R2)
 //   fence.c     formal release of a dead node's Spots (O6)
+//   sweep.c     idle cleanup (C1-C4)
 //   events.c    what an event says to a person
 
 #include "base/latency.h"
@@ -54,15 +55,16 @@ enum command_kind {
 	COMMAND_CONSTRUCT = 1,
 	COMMAND_OPEN = 2,
 	COMMAND_CLOSE = 3,
-	COMMAND_RELEASE = 4,
-	COMMAND_FAIL = 5,
-	COMMAND_REPLY = 6,
+	COMMAND_CLOSE_IDLE = 4,
+	COMMAND_RELEASE = 5,
+	COMMAND_FAIL = 6,
+	COMMAND_REPLY = 7,
 	COMMAND_ACTOR_ADMIT = 16, // these: embedded in a change of membership (actor.c)
 	COMMAND_ACTOR_LEAVE = 17,
 	COMMAND_ACTOR_ENTER = 18,
 	COMMAND_ACTOR_REPLY = 19,
 };
-struct command { // embedded in an entry (1-3) or a waiter (4-6); queued while its worker's ring is full
+struct command { // embedded in an entry (1-4) or a waiter (5-7); queued while its worker's ring is full
 	struct command *next;
 	enum command_kind kind; // NONE: free
 	uint16_t worker;
@@ -176,6 +178,8 @@ struct entry {
 	struct store_op_id attempt, commit;
 	struct dp_spot *spot;
 	uint8_t close_reason;
+	bool close_wanted; // by its own handler, while something else was under way
+	uint64_t idle_ns; // close_reason IDLE_EVICTED: for how long it has to have been quiet
 	struct store_spot_row orphan; // CLEANING: as read
 };
 
@@ -192,6 +196,8 @@ void entry_timers(struct node *n);
 void entry_peers_changed(struct node *n); // who waits for another node's run looks again
 void entry_generations_arrived(struct node *n);
 void entry_close_begin(struct node *n, struct dp_spot *spot, uint8_t reason);
+// Only where nothing else is under way for its key.
+void entry_close_idle(struct node *n, struct dp_spot *spot, uint64_t idle_ns);
 void entry_serve(struct node *n, struct entry *e);
 void entry_free_all(struct node *n);
 void entry_clear_creation(struct node *n, struct entry *e); // gives place and reservation back
@@ -305,8 +311,18 @@ void actor_free_queued(struct command *command);
 
 struct type_count {
 	const struct dp_type *type;
-	uint64_t spots; // active + reserved (N1)
+	uint64_t spots;   // active + reserved (N1)
+	bool idle_set;    // idle_ms in place of the node's
+	uint64_t idle_ms; // C1; 0 = never
 };
+
+// ---- sweep.c ----
+struct sweep {
+	uint64_t cursor, next_ns;
+	uint64_t rounds, candidates, kept;
+};
+void sweep_step(struct node *n);
+uint64_t sweep_next(const struct node *n);
 
 struct node {
 	struct node_config config;
@@ -351,6 +367,7 @@ struct node {
 	struct peer_view peers;
 	struct remotes remotes;
 	struct fence fence;
+	struct sweep sweep;
 
 	// entries
 	struct entry *buckets[ENTRY_BUCKETS];

@@ -42,6 +42,8 @@ static const char *check_config(const struct node_config *c, const struct dp *dp
 		return "activations, activations waiting and resolves must be bounded above 0";
 	if (c->workers == 0 || c->workers > DP_WORKERS_MAX)
 		return "workers: 1 to 64";
+	if (c->idle_ms != 0 && c->sweep_interval_ms == 0)
+		return "idle cleanup: the time between two looks must not be 0";
 	if (c->entry_type == NULL)
 		return NULL;
 	const struct dp_type *type = dp_type_by_name(dp, c->entry_type);
@@ -166,7 +168,7 @@ void node_destroy(struct node *n)
 			next = c->next;
 			if (c->kind >= COMMAND_ACTOR_ADMIT)
 				actor_free_queued(c);
-			else if (c->kind > COMMAND_CLOSE)
+			else if (c->kind > COMMAND_CLOSE_IDLE)
 				waiter_free(container_of(c, struct waiter, command));
 		}
 	entry_free_all(n);
@@ -368,6 +370,7 @@ static uint64_t next_step(const struct node *n)
 		next = n->now_ns + NS_PER_MS;
 	next = earliest(next, lease_next(n));
 	next = earliest(next, earliest(peers_next(n), fence_next(n)));
+	next = earliest(next, sweep_next(n));
 	next = earliest(next, earliest(n->operation_next_ns, remote_next(n)));
 	if (n->lease_deadline_ns != 0 && !n->lease_lapsed)
 		next = earliest(next, n->lease_deadline_ns);
@@ -394,6 +397,7 @@ uint64_t node_step(struct node *n)
 	peers_step(n);
 	remote_step(n);
 	fence_step(n);
+	sweep_step(n);
 	lease_step(n); // an activation that starts may want generations
 	drain_step(n);
 	watch_step(n);

@@ -40,6 +40,8 @@ struct node_config {
 	uint32_t resolves_max;           // A10: 4,096
 	uint64_t spots_max;              // N1; 0 = none
 	uint64_t actors_max;             // N1; 0 = none
+	uint64_t idle_ms;                // C1: Instance Spots end so long after their last work; 0 = never
+	uint32_t sweep_interval_ms;      // C3: between two looks at 64 Spots
 	uint32_t closing_limit_ms;       // C4 hard limit
 	uint32_t drain_deadline_ms;      // H3
 	uint32_t rcu_pending_max;        // R3
@@ -58,6 +60,9 @@ MUST_USE struct node *node_create(const struct node_config *config, struct clock
 void node_halt(struct node *node);
 // After node_halt, the end of the workers and store_destroy; before dp_destroy. Frees the Spots left.
 void node_destroy(struct node *node);
+
+// C1 for one Instance type, in place of idle_ms; 0 = never. Before node_start. False: no such type.
+MUST_USE bool node_idle_set(struct node *node, const char *type_name, uint64_t idle_ms);
 
 // Joins the store (draws the lease generation, waits out a former run), makes the Entry Spot, then
 // Serving. Progress through node_status.

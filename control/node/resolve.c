@@ -429,5 +429,6 @@ void resolve_serve_here(struct node *n, struct entry *e, struct dp_spot *spot)
 	e->id_bytes = (uint8_t)view.id.size;
 	memcpy(e->id, view.id.data, view.id.size);
 	e->close_reason = SPOTLANE_CLOSE_EXPLICIT;
+	e->idle_ns = 0;
 	sift(n, e, keep_closes);
 }

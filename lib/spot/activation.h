@@ -149,6 +149,7 @@ enum activation_state {
 	X(UNPUBLISHED, "unpublished", "the route could not be published (R3)")                     \
 	X(OPENED, "opened", "the lane is open")                                                    \
 	X(CLOSED, "closed", "the home worker disposed of the object")                              \
+	X(KEPT, "kept", "work came before the idle close: the object stays (C4)")                  \
 	X(LIMIT, "limit", "the time of this state is over")                                        \
 	X(RETRY, "retry", "time to try again")
 

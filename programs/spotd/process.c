@@ -225,6 +225,18 @@ static enum spotd_exit open_data_plane(struct process *p)
 	return SPOTD_EXIT_CLEAN;
 }
 
+static enum spotd_exit set_idle_times(struct process *p)
+{
+	for (uint32_t m = 0; m < p->config->module_count; m++)
+		for (uint32_t i = 0; i < p->config->modules[m].type_count; i++) {
+			const struct config_type *t = &p->config->modules[m].types[i];
+			if (t->idle_timeout_given && !node_idle_set(p->node, t->name, t->idle_timeout_ms))
+				return refuse(SPOTD_EXIT_CONFIG, t->name,
+					"idle_timeout: only Instance Spots end when they are idle");
+		}
+	return SPOTD_EXIT_CLEAN;
+}
+
 static enum spotd_exit make_node(struct process *p)
 {
 	const struct config *c = p->config;
@@ -242,6 +254,9 @@ static enum spotd_exit make_node(struct process *p)
 		.activations_waiting_max = c->limits.activations_waiting,
 		.resolves_max = c->limits.pending_resolves,
 		.spots_max = c->limits.spots,
+		.idle_ms = c->instance_idle_timeout_ms,
+		.sweep_interval_ms = c->instance_idle_interval_ms,
+		.fence_grace_ms = c->lease.fence_after_ms,
 		.closing_limit_ms = c->closing_limit_ms,
 		.drain_deadline_ms = c->drain_deadline_ms,
 		.rcu_pending_max = 1u << 20,
@@ -254,7 +269,9 @@ static enum spotd_exit make_node(struct process *p)
 	store_measure(p->store, &p->store_meter, p->clock);
 	p->node = node_create(
 		&config, p->clock, &p->rng, p->store, p->dp, p->routes, &refused);
-	return p->node != NULL ? SPOTD_EXIT_CLEAN : refuse(SPOTD_EXIT_CONFIG, "node", refused);
+	if (p->node == NULL)
+		return refuse(SPOTD_EXIT_CONFIG, "node", refused);
+	return set_idle_times(p);
 }
 
 // ---- control's steps ----

@@ -137,15 +137,21 @@ static const struct {
 		"\"lifecycle_lane\"?"},
 	{"modules: [{path: /a, types: {t: {application_lane: {size: 1}}}}]\n",
 		"f.yaml:1:53: modules[0].types.t.application_lane.size: unknown key; valid here: count, bytes"},
+	{"modules: [{path: /a, types: {t: {idle_timeout: soon}}}]\n",
+		"f.yaml:1:48: modules[0].types.t.idle_timeout: \"soon\" is not a time such as 15s (us, ms, s, "
+		"min, h)"},
+	{"instance_idle_timeout: -1s\n", // C1
+		"f.yaml:1:24: instance_idle_timeout: \"-1s\" is not a time such as 15s (us, ms, s, min, h)"},
 	{"modules: [{path: /a, types: {t: {cfg: {}}}}]\n",
 		"f.yaml:1:34: modules[0].types.t.cfg: unknown key; did you mean \"config\"?"},
 	{"hugepages: yes\n", "f.yaml:1:1: hugepages: unknown key; did you mean \"eal.hugepages\"?"},
 	{"limits.message: 1MiB\n",
 		"f.yaml:1:1: limits.message: unknown key; valid here: node, insecure, workers, fabrics, eal, "
-		"limits, turn_budget, default_budget, offload, lease, drain_deadline, closing_limit, store, "
-		"control, metrics, modules, log"},
+		"limits, turn_budget, default_budget, offload, lease, drain_deadline, closing_limit, "
+		"instance_idle_timeout, instance_idle_interval, store, control, metrics, modules, log"},
 	{"lease:\n  xyzzyplugh: 1s\n",
-		"f.yaml:2:3: lease.xyzzyplugh: unknown key; valid here: ttl, renew, timeout, margin"},
+		"f.yaml:2:3: lease.xyzzyplugh: unknown key; valid here: ttl, renew, timeout, margin, "
+		"fence_after"},
 };
 
 static void FC116__unknown_key_is_refused_with_place_and_nearest(void **state)

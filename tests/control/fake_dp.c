@@ -31,6 +31,7 @@ struct dp_spot {
 	uint16_t home;
 	bool constructed, opened, closed;
 	struct dp_actor *members;
+	uint64_t finished_ns;
 };
 
 enum { FACTS_MAX = 20000 };
@@ -59,6 +60,10 @@ struct dp {
 	uint64_t running_since[DP_WORKERS_MAX];
 	bool stopped[DP_WORKERS_MAX];
 	uint64_t heartbeats;
+	struct dp_spot *idle[1024];
+	uint32_t idle_count, sweeps;
+	const uint64_t *boot_ns;
+	bool keep;
 };
 
 struct dp *fake_dp_create(uint16_t workers)
@@ -527,7 +532,8 @@ void dp_spot_view(const struct dp_spot *spot, struct dp_spot_view *out)
 		.home_worker = spot->home,
 		.opening = !spot->opened,
 		.object_generation = spot->object_generation,
-		.authority_generation = spot->authority_generation};
+		.authority_generation = spot->authority_generation,
+		.last_finished_boot_ns = spot->finished_ns};
 }
 
 enum dp_status dp_construct(struct dp *dp, struct dp_spot *spot, struct span argument)
@@ -588,7 +594,70 @@ enum dp_status dp_close(
 	if (busy(dp))
 		return DP_BUSY;
 	assert_true(spot->constructed && !spot->closed);
+	for (uint32_t i = 0; i < dp->idle_count; i++)
+		if (dp->idle[i] == spot)
+			dp->idle[i] = NULL;
 	record(dp, FAKE_CLOSE, spot->home, spot->key)->reason = reason;
+	if (dp->hold_closings)
+		dp->held_closings[dp->held_closing_count++] = spot;
+	else
+		closed(dp, spot);
+	return DP_DONE;
+}
+
+void fake_idle(struct dp *dp, struct dp_spot *spot, uint64_t finished_ns)
+{
+	spot->finished_ns = finished_ns;
+	assert_true(dp->idle_count < ARRAY_COUNT(dp->idle));
+	dp->idle[dp->idle_count++] = spot;
+}
+
+void fake_clock(struct dp *dp, const uint64_t *boot_ns)
+{
+	dp->boot_ns = boot_ns;
+}
+
+void fake_keep(struct dp *dp, bool keep)
+{
+	dp->keep = keep;
+}
+
+uint32_t fake_sweeps(const struct dp *dp)
+{
+	return dp->sweeps;
+}
+
+uint32_t dp_sweep(struct dp *dp, uint64_t *cursor, uint64_t idle_ns, struct dp_spot *out[DP_SWEEP])
+{
+	uint32_t count = 0, seen = 0;
+	dp->sweeps++;
+	for (; *cursor < dp->idle_count && seen < DP_SWEEP; (*cursor)++, seen++) {
+		struct dp_spot *spot = dp->idle[*cursor];
+		if (spot != NULL && spot->opened && spot->finished_ns + idle_ns <= *dp->boot_ns)
+			out[count++] = spot;
+	}
+	if (*cursor >= dp->idle_count)
+		*cursor = 0;
+	return count;
+}
+
+enum dp_status dp_close_idle(
+	struct dp *dp, struct dp_spot *spot, uint64_t idle_ns, uint64_t deadline_boot_ns)
+{
+	(void)deadline_boot_ns;
+	if (busy(dp))
+		return DP_BUSY;
+	assert_true(spot->opened && !spot->closed && idle_ns > 0);
+	record(dp, FAKE_CLOSE_IDLE, spot->home, spot->key);
+	if (dp->keep) {
+		struct dp_fact *fact = fact_add(dp, DP_FACT_KEPT, spot->home);
+		fact->key = spot->key;
+		fact->as.kept.spot = spot;
+		return DP_DONE;
+	}
+	for (uint32_t i = 0; i < dp->idle_count; i++)
+		if (dp->idle[i] == spot)
+			dp->idle[i] = NULL;
 	if (dp->hold_closings)
 		dp->held_closings[dp->held_closing_count++] = spot;
 	else

@@ -16,6 +16,7 @@ enum fake_command {
 	FAKE_ADMIT = 7,
 	FAKE_LEAVE = 8,
 	FAKE_ENTER = 9,
+	FAKE_CLOSE_IDLE = 10,
 };
 struct fake_record {
 	enum fake_command command;
@@ -59,6 +60,13 @@ void fake_busy(struct dp *dp, uint32_t commands);              // the next ones 
 void fake_fail_memory(struct dp *dp, uint32_t spots);          // dp_spot_create: NULL
 void fake_turn_running(struct dp *dp, uint16_t worker, struct spot_key key, uint64_t since);
 void fake_stop_worker(struct dp *dp, uint16_t worker); // its heart stands still
+
+// Idle cleanup: dp_sweep shows what was marked, DP_SWEEP a look, whose work ended long enough ago by
+// the clock given to it.
+void fake_idle(struct dp *dp, struct dp_spot *spot, uint64_t finished_ns);
+void fake_clock(struct dp *dp, const uint64_t *boot_ns);
+void fake_keep(struct dp *dp, bool keep); // idle closes find work: KEPT
+uint32_t fake_sweeps(const struct dp *dp);
 
 uint32_t fake_count(const struct dp *dp, enum fake_command command);
 const struct fake_record *fake_last(const struct dp *dp, enum fake_command command);

@@ -34,6 +34,7 @@ static const struct node_config config_default = {.node_id = "n1",
 	.resolves_max = 4096,
 	.closing_limit_ms = 5000,
 	.drain_deadline_ms = 30000,
+	.sweep_interval_ms = 10,
 	.rcu_pending_max = 100000,
 	.workers = 2,
 	.host_id = "host-a",
@@ -44,6 +45,7 @@ static void new_process(struct rig *r)
 {
 	static const uint8_t hash_key[16] = {1, 2, 3};
 	r->dp = fake_dp_create(2);
+	fake_clock(r->dp, &r->clock.boot_ns);
 	r->routes = route_table_create(hash_key, 1024);
 	assert_non_null(r->routes);
 }

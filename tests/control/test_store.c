@@ -345,6 +345,100 @@ static int tear_down(void **state)
 		#test "_on_sqlite", test, set_up_sqlite, tear_down, NULL                           \
 	}
 
+// ---- fencing ----
+static void join_node(struct fixture *f, const char *id, uint8_t boot)
+{
+	struct store_op op = op_for_node(STORE_NODE_JOIN, id, boot, 7000 + boot);
+	assert_int_equal(run_op(f->store, &op), STORE_DONE);
+}
+
+static void O6__a_run_is_fenced_by_its_beat_as_watched(void **state)
+{
+	struct fixture *f = on(state);
+	join_node(f, "n1", 1);
+	struct store_op renew = op_for_node(STORE_NODE_RENEW, "n1", 1, 1);
+	assert_int_equal(run_op(f->store, &renew), STORE_DONE);
+	struct store_op fence = op_for_node(STORE_NODE_FENCE, "n1", 1, 2);
+	fence.expect_beat = 1; // it moved since
+	assert_int_equal(run_op(f->store, &fence), STORE_CONFLICT);
+	assert_int_equal(fence.node.beat, 2);
+	fence = op_for_node(STORE_NODE_FENCE, "n1", 9, 2);
+	fence.expect_beat = 2; // another run
+	assert_int_equal(run_op(f->store, &fence), STORE_CONFLICT);
+	renew = op_for_node(STORE_NODE_RENEW, "n1", 1, 3);
+	assert_int_equal(run_op(f->store, &renew), STORE_DONE);
+	fence = op_for_node(STORE_NODE_FENCE, "n1", 1, 4);
+	fence.expect_beat = 3;
+	assert_int_equal(run_op(f->store, &fence), STORE_DONE);
+	assert_true(fence.node.fenced);
+	fence = op_for_node(STORE_NODE_FENCE, "n1", 1, 4); // repeated
+	assert_int_equal(run_op(f->store, &fence), STORE_DONE);
+	renew = op_for_node(STORE_NODE_RENEW, "n1", 1, 5);
+	assert_int_equal(run_op(f->store, &renew), STORE_CONFLICT); // O2
+}
+
+static struct store_op op_fence(uint8_t boot, uint32_t limit)
+{
+	struct store_op op = op_for_node(STORE_SPOT_FENCE, "n1", boot, 8000);
+	strcpy(op.row.owner_node, "n2");
+	op.row.owner_boot = boot_number(5);
+	op.limit = limit;
+	return op;
+}
+
+static void O6_I1__only_a_run_that_is_over_loses_its_rows(void **state)
+{
+	struct fixture *f = on(state);
+	join_node(f, "n1", 1);
+	struct store_spot_row first = make_ready(f, 31, 1), second = make_ready(f, 32, 1);
+	struct store_spot_row others = row_number(33, 2);
+	strcpy(others.owner_node, "n3");
+	assert_int_equal(run_row(f, STORE_SPOT_CLAIM, &others, 330), STORE_DONE);
+	struct store_op take = op_fence(1, 10);
+	assert_int_equal(run_op(f->store, &take), STORE_CONFLICT); // it is live
+	assert_true(read_back(f, &first).exists);
+	struct store_op fence = op_for_node(STORE_NODE_FENCE, "n1", 1, 4);
+	fence.expect_beat = 1;
+	assert_int_equal(run_op(f->store, &fence), STORE_DONE);
+	take = op_fence(9, 10);
+	assert_int_equal(run_op(f->store, &take), STORE_CONFLICT); // not that run
+	take = op_fence(1, 1);
+	assert_int_equal(run_op(f->store, &take), STORE_DONE);
+	assert_int_equal(take.count, 1);
+	assert_int_equal(read_back(f, &first).exists + read_back(f, &second).exists, 1);
+	take = op_fence(1, 10);
+	assert_int_equal(run_op(f->store, &take), STORE_DONE);
+	assert_int_equal(take.count, 1);
+	assert_true(read_back(f, &others).exists);
+	assert_int_equal(run_row(f, STORE_SPOT_RELEASE, &first, 40), STORE_CONFLICT); // O7
+	take = op_fence(1, 10);
+	assert_int_equal(run_op(f->store, &take), STORE_DONE);
+	assert_int_equal(take.count, 0);
+	struct store_op join = op_for_node(STORE_NODE_JOIN, "n1", 2, 50); // it starts again
+	join.expect_boot = boot_number(1);
+	join.expect_beat = 1;
+	assert_int_equal(run_op(f->store, &join), STORE_DONE);
+	struct store_spot_row fresh = make_ready(f, 34, 2);
+	take = op_fence(1, 10);
+	assert_int_equal(run_op(f->store, &take), STORE_CONFLICT);
+	assert_true(read_back(f, &fresh).exists);
+}
+
+static void T6_O6__a_row_at_the_end_of_its_counter_stays(void **state)
+{
+	struct fixture *f = on(state);
+	join_node(f, "n1", 1);
+	struct store_spot_row row = row_number(35, 1);
+	row.authority_generation.value = GENERATION_MAX;
+	assert_int_equal(run_row(f, STORE_SPOT_CLAIM, &row, 350), STORE_DONE);
+	struct store_op fence = op_for_node(STORE_NODE_FENCE, "n1", 1, 4);
+	fence.expect_beat = 1;
+	assert_int_equal(run_op(f->store, &fence), STORE_DONE);
+	struct store_op take = op_fence(1, 10);
+	assert_int_equal(run_op(f->store, &take), STORE_EXHAUSTED);
+	assert_true(read_back(f, &row).exists);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -361,6 +455,9 @@ int main(void)
 		ON_BOTH(x__lists_page_through_everything_in_key_order),
 		ON_BOTH(I18__what_was_done_is_there_after_reopening),
 		ON_BOTH(A2__ids_of_every_length_come_back_whole),
+		ON_BOTH(O6__a_run_is_fenced_by_its_beat_as_watched),
+		ON_BOTH(O6_I1__only_a_run_that_is_over_loses_its_rows),
+		ON_BOTH(T6_O6__a_row_at_the_end_of_its_counter_stays),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,6 +124,38 @@ static void O5__rows_that_do_not_fit_are_damage(void **state)
 	}
 }
 
+// O6: the row changes hands on its own, with the next authority generation, before it is released.
+static void O6_T4__a_fenced_row_is_taken_before_it_is_released(void **state)
+{
+	struct fixture *f = *state;
+	struct store_spot_row row = row_number(1, 1);
+	struct store_op join = op_for_node(STORE_NODE_JOIN, "n1", 1, 1);
+	assert_int_equal(run_op(f->store, &join), STORE_DONE);
+	assert_int_equal(run_row(f, STORE_SPOT_CLAIM, &row, 1), STORE_DONE);
+	fixture_sql(f, "CREATE TABLE seen (was INTEGER, now INTEGER, owner TEXT);"
+		       "CREATE TRIGGER taken AFTER UPDATE ON spots BEGIN INSERT INTO seen VALUES "
+		       "(old.authority_generation, new.authority_generation, new.owner_node); END;"
+		       "CREATE TRIGGER released AFTER DELETE ON spots WHEN old.owner_node <> 'n2' BEGIN "
+		       "SELECT RAISE(ABORT, 'not taken'); END;");
+	struct store_op fence = op_for_node(STORE_NODE_FENCE, "n1", 1, 2);
+	fence.expect_beat = 1;
+	assert_int_equal(run_op(f->store, &fence), STORE_DONE);
+	struct store_op take = op_for_node(STORE_SPOT_FENCE, "n1", 1, 3);
+	strcpy(take.row.owner_node, "n2");
+	take.row.owner_boot = boot_number(7);
+	take.limit = 10;
+	assert_int_equal(run_op(f->store, &take), STORE_DONE);
+	assert_int_equal(take.count, 1);
+	sqlite3 *db;
+	sqlite3_stmt *s;
+	assert_int_equal(sqlite3_open(fixture_database(f), &db), SQLITE_OK);
+	assert_int_equal(sqlite3_prepare_v2(db, "SELECT was, now FROM seen", -1, &s, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(s), SQLITE_ROW);
+	assert_int_equal(sqlite3_column_int(s, 0) + 1, sqlite3_column_int(s, 1));
+	sqlite3_finalize(s);
+	sqlite3_close(db);
+}
+
 static enum sqlite_open try_open(const struct fixture *f, char why[256])
 {
 	struct sqlite_store_config config = {
@@ -364,6 +396,7 @@ int main(void)
 		ON_SQLITE(O5_I8__a_failed_write_is_settled_not_guessed),
 		ON_SQLITE(O5_I21__a_failed_sync_poisons_the_store),
 		ON_SQLITE(O5__rows_that_do_not_fit_are_damage),
+		ON_SQLITE(O6_T4__a_fenced_row_is_taken_before_it_is_released),
 		ON_SQLITE(O5__a_file_that_is_no_store_is_refused_with_its_reason),
 		ON_SQLITE(O5__garbage_in_the_file_is_damage),
 		ON_SQLITE(T6__generations_stop_at_the_end),
