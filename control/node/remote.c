@@ -86,7 +86,8 @@ static bool usable(const struct node *n, const struct dp_peer *peer)
 	return n->now_ns < atomic_load_explicit(&peer->usable_until_boot_ns, memory_order_relaxed);
 }
 
-enum remote_verdict remote_publish(struct node *n, const struct store_spot_row *row, uint64_t asked_ns)
+enum remote_verdict remote_publish(
+	struct node *n, const struct store_spot_row *row, uint64_t asked_ns)
 {
 	struct remote_peer *owner = find(n, row->owner_node, row->owner_boot);
 	if (owner == NULL)

@@ -46,4 +46,5 @@ enum remote_verdict {
 	REMOTE_NO_MEMORY = 5,
 };
 // row: Ready, of another node. asked_ns: when it was asked for.
-enum remote_verdict remote_publish(struct node *n, const struct store_spot_row *row, uint64_t asked_ns);
+enum remote_verdict remote_publish(
+	struct node *n, const struct store_spot_row *row, uint64_t asked_ns);

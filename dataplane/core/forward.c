@@ -195,9 +195,10 @@ static void drop_route(struct dp_worker *w, struct spot_key key, const struct pe
 static struct result seen_from_here(struct result result)
 {
 	bool room = result.kind == RESULT_CAPACITY_EXCEEDED && result.accepted == ACCEPTED_NO;
-	bool of_the_path = result.reason == REASON_SCHEDULER_QUEUE ||
-		result.reason == REASON_WORKER_QUEUE || result.reason == REASON_BATCH;
-	if (room && !of_the_path)
+	// Scheduler queue, worker queue and batch: capacity of the way there, told as it is everywhere.
+	bool of_the_way = result.reason >= REASON_SCHEDULER_QUEUE &&
+		result.reason < REASON_ACTIVATION_CEILING;
+	if (room && !of_the_way)
 		result.kind = RESULT_UNAVAILABLE;
 	return result;
 }
@@ -234,7 +235,8 @@ static void give_back(struct dp_worker *w, const struct back *b)
 		egress_pass(w, &env, result, b->content, b->flags & WIRE_FLAG_EXPLAIN, b->body);
 }
 
-void forward_reply_frame(struct dp_worker *w, const struct peer *from, const struct wire_frame *frame)
+void forward_reply_frame(
+	struct dp_worker *w, const struct peer *from, const struct wire_frame *frame)
 {
 	struct back b = {.key = wire_frame_key(frame),
 		.from = from,

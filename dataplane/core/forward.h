@@ -38,7 +38,8 @@ enum delivered forward_offer(struct dp_worker *w, struct offer *offer, struct dp
 // Frames between nodes are taken from here.
 bool forward_is_peer(const struct dp_worker *w, const struct peer *peer);
 // A FORWARD_REPLY in one frame; its frame stays the caller's.
-void forward_reply_frame(struct dp_worker *w, const struct peer *from, const struct wire_frame *frame);
+void forward_reply_frame(
+	struct dp_worker *w, const struct peer *from, const struct wire_frame *frame);
 // A FORWARD_REPLY in segments, whole or refused on its way through here (item result and payload set).
 // Consumes the item.
 void forward_reply_item(struct dp_worker *w, struct item *item);

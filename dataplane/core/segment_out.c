@@ -49,7 +49,8 @@ static void send_one(struct dp_worker *w, struct segment_out *out, uint32_t inde
 	COUNT(w, segments_out);
 	const struct envelope *env = &out->item->env;
 	egress_small(w, &env->reply.peer, &h,
-		span_of(env->payload - h.id_bytes, h.id_bytes), span_of(env->payload + offset, seg_tx_bytes(&out->tx, index)));
+		span_of(env->payload - h.id_bytes, h.id_bytes),
+		span_of(env->payload + offset, seg_tx_bytes(&out->tx, index)));
 }
 
 // Up to a burst; the rest at the next loop turn.

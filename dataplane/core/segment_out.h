@@ -43,7 +43,8 @@ struct segment_out_list {
 void segment_out_begin(struct dp_worker *w, struct item *item);
 // A message to another node, its header filled in, a reply route in front of its payload. Takes the
 // item; false: no room for it here, and it is gone.
-MUST_USE bool segment_out_send(struct dp_worker *w, struct item *item, const struct wire_header *header);
+MUST_USE bool segment_out_send(
+	struct dp_worker *w, struct item *item, const struct wire_header *header);
 // Its answer came: the receiver needs nothing more of it.
 void segment_out_answered(struct dp_worker *w, uint64_t scope, uint64_t operation);
 // A report that came to another worker of this node. Consumes the item.

@@ -138,7 +138,7 @@ static void R2_T5__what_is_read_anew_replaces_the_route(void **state)
 	struct rig *r = *state;
 	put_ready(r, "truck-1", 77);
 	ask(r, "truck-1");
-	atomic_store(&remote_of(r, "truck-1")->stale, 1); // its owner said StaleRoute: a worker asks again
+	atomic_store(&remote_of(r, "truck-1")->stale, 1); // its owner said StaleRoute
 	put_ready(r, "truck-1", 99);
 	assert_int_equal(ask(r, "truck-1"), 2);
 	assert_int_equal(remote_of(r, "truck-1")->object_generation.value, 99);

@@ -45,7 +45,8 @@ struct dp_remote *rig_remote(struct rig_pair *p, const char *id)
 	remote->authority_generation.value = 1;
 	remote->object_generation.value = 1;
 	remote->expires_boot_ns = UINT64_MAX;
-	assert_int_equal(route_publish(p->a->routes, remote->key, dp_remote_route(remote)), ROUTE_WRITTEN);
+	assert_int_equal(
+		route_publish(p->a->routes, remote->key, dp_remote_route(remote)), ROUTE_WRITTEN);
 	return remote;
 }
 

@@ -131,8 +131,10 @@ static void S1__a_forwarded_message_is_never_forwarded_again(void **state)
 	struct rig_pair p = rig_pair_start(1, NULL);
 	struct rig_client *c = rig_client(p.a);
 	struct dp_remote *remote = rig_remote(&p, "far");
-	struct dp_remote back = {.key = remote->key, .owner = p.a_at_b, .expires_boot_ns = UINT64_MAX};
-	assert_int_equal(route_publish(p.b->routes, back.key, dp_remote_route(&back)), ROUTE_WRITTEN);
+	struct dp_remote back = {
+		.key = remote->key, .owner = p.a_at_b, .expires_boot_ns = UINT64_MAX};
+	assert_int_equal(
+		route_publish(p.b->routes, back.key, dp_remote_route(&back)), ROUTE_WRITTEN);
 	struct rig_message m = rig_request("far", DO_ECHO, "x", 1);
 	rig_ask(p.a, c, 0, &m, &r);
 	rig_expect(&r, RESULT_STALE_ROUTE, REASON_WRONG_OWNER, ACCEPTED_NO);
@@ -273,8 +275,8 @@ static void R2_M6__a_node_that_only_sends_hears_of_a_stale_route(void **state)
 }
 
 // ---- what strangers may not do ----
-static size_t forged(const struct rig_pair *p, uint8_t family, const uint8_t route[WIRE_ROUTE_BYTES],
-	uint64_t counter, uint8_t *out)
+static size_t forged(const struct rig_pair *p, uint8_t family,
+	const uint8_t route[WIRE_ROUTE_BYTES], uint64_t counter, uint8_t *out)
 {
 	struct spot_key key = spot_key_of(rig_id("far"));
 	struct wire_header h = {.version = WIRE_VERSION,
@@ -348,6 +350,63 @@ static void R1_I19__a_reply_route_that_was_not_sealed_here_is_dropped(void **sta
 	rig_settle(p.a);
 	assert_true(rig_receive(p.a, c, &r));
 	assert_int_equal(r.body_bytes, 4);
+	rig_pair_stop(&p);
+}
+
+// M5: a full queue on the way is told as it is; so is what a handler itself answered.
+static void M5__capacity_of_the_way_stays_capacity(void **state)
+{
+	static const struct { uint8_t reason, accepted, told; } cases[] = {
+		{REASON_SCHEDULER_QUEUE, ACCEPTED_NO, RESULT_CAPACITY_EXCEEDED},
+		{REASON_PROCESS_INBOUND, ACCEPTED_NO, RESULT_UNAVAILABLE},
+		{REASON_ACTIVATION_CEILING, ACCEPTED_NO, RESULT_UNAVAILABLE},
+		{REASON_NONE, ACCEPTED_YES, RESULT_CAPACITY_EXCEEDED},
+	};
+	(void)state;
+	struct rig_pair p = rig_pair_start(1, NULL);
+	struct rig_client *c = rig_client(p.a);
+	struct peer from = {.port = NODE_PORT};
+	uint8_t sealed[WIRE_ROUTE_BYTES], frame[2048];
+	struct reply_route route = {.reply = {.peer = c->peer, .scope = c->session, .operation_id = 1,
+					    .kind = REPLY_CLIENT},
+		.expires_boot_ns = UINT64_MAX};
+	memcpy(from.ip, p.b_at_a->ip, 16);
+	reply_route_seal(p.a->dp->route_key, spot_key_of(rig_id("far")), &route, sealed);
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		struct wire_header h;
+		size_t n = forged(&p, WIRE_FORWARD_REPLY, sealed, i + 1, frame);
+		memcpy(&h, frame, sizeof(h));
+		h.kind = RESULT_CAPACITY_EXCEEDED;
+		h.reason = cases[i].reason;
+		h.accepted = cases[i].accepted;
+		memcpy(frame, &h, sizeof(h));
+		assert_true(fabric_loop_inject(p.a->queues[0], &from, frame, (uint32_t)n));
+		rig_settle(p.a);
+		assert_true(rig_receive(p.a, c, &r));
+		assert_int_equal(r.h.kind, cases[i].told);
+		assert_int_equal(r.h.reason, cases[i].reason);
+	}
+	rig_pair_stop(&p);
+}
+
+// A handler that never waits answers on the frame it came in.
+static void R1__a_forwarded_message_may_run_on_its_frame(void **state)
+{
+	(void)state;
+	struct rig_pair p = rig_pair_start(1, NULL);
+	struct rig_client *c = rig_client(p.a);
+	struct dp_remote *remote = rig_remote(&p, "far");
+	rig_spot(p.b, "far", "quick", 0);
+	struct rig_message m = rig_request("far", DO_ECHO, "hello", 5);
+	rig_ask(p.a, c, 0, &m, &r);
+	rig_expect(&r, RESULT_OK, REASON_NONE, ACCEPTED_YES);
+	assert_memory_equal(r.body, "hello", 5);
+	assert_int_equal(RIG_COUNT(p.b, messages_in_place), 1);
+	m.flags = WIRE_FLAG_EXPLAIN;
+	rig_ask(p.a, c, 0, &m, &r);
+	rig_expect(&r, RESULT_OK, REASON_NONE, ACCEPTED_YES);
+	assert_true(r.h.flags & WIRE_FLAG_EXPLAIN);
+	rig_remote_retire(&p, remote);
 	rig_pair_stop(&p);
 }
 
@@ -429,6 +488,8 @@ int main(void)
 		cmocka_unit_test(R2_M6__a_node_that_only_sends_hears_of_a_stale_route),
 		cmocka_unit_test(M9_I19__frames_between_nodes_from_strangers_are_dropped),
 		cmocka_unit_test(R1_I19__a_reply_route_that_was_not_sealed_here_is_dropped),
+		cmocka_unit_test(M5__capacity_of_the_way_stays_capacity),
+		cmocka_unit_test(R1__a_forwarded_message_may_run_on_its_frame),
 		cmocka_unit_test(I19__every_bit_of_a_reply_route_is_sealed),
 		cmocka_unit_test(M7__spent_work_is_not_forwarded),
 	};

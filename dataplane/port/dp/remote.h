@@ -25,8 +25,8 @@ struct dp_peer {
 	uint8_t ip[16]; // as in struct peer: IPv6, or IPv4 mapped
 	uint16_t port;  // host order
 	uint8_t fabric; // index of this node's fabric that leads there
-	// R1: last seen movement of its beat + TTL. 0 = its lease is known to be over (R2). Control writes,
-	// workers read.
+	// R1: last seen movement of its beat + TTL. 0 = its lease is known to be over (R2).
+	// Control writes, workers read.
 	_Atomic uint64_t usable_until_boot_ns;
 };
 
@@ -63,6 +63,6 @@ static inline bool dp_remote_usable(struct dp_remote *remote, uint64_t now_boot_
 		atomic_load_explicit(&remote->stale, memory_order_relaxed) == 0;
 }
 
-// Replaces the set of nodes that frames between nodes may come from and go to. Pointers are kept until
-// the next call and a grace period. NO_MEMORY: nothing changed.
+// Replaces the set of nodes that frames between nodes may come from and go to. Pointers are kept
+// until the next call and a grace period. NO_MEMORY: nothing changed.
 MUST_USE enum dp_status dp_peers_set(struct dp *dp, struct dp_peer *const *peers, uint32_t count);
