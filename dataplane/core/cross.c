@@ -6,6 +6,7 @@
 #include "core/core.h"
 #include "core/deliver.h"
 #include "core/lifecycle.h"
+#include "core/push.h"
 
 void cross_send(struct dp_worker *w, uint16_t to, struct item_head *node)
 {
@@ -39,6 +40,9 @@ static void arrive(struct dp_worker *w, struct item_head *node)
 		return;
 	case ITEM_CANCEL:
 		cancel_arrived(w, item_of(node));
+		return;
+	case ITEM_PUSH:
+		push_arrived(w, item_of(node));
 		return;
 	case ITEM_BLOCK:
 	case ITEM_TICK:

@@ -9,6 +9,7 @@
 #include "core/core.h"
 #include "core/host.h"
 #include "core/offload.h"
+#include "core/push.h"
 #include "core/resolve.h"
 #include "core/timer.h"
 #include "core/turn_inline.h"
@@ -209,4 +210,6 @@ const struct spotlane_host host_table = {
 	.request_actor = host_request_actor,
 	.join = host_join,
 	.leave = host_leave,
+	.client = host_client,
+	.push = host_push,
 };

@@ -6,6 +6,7 @@
 #include "core/control_call.h"
 #include "core/core.h"
 #include "core/explain.h"
+#include "core/push.h"
 #include "core/resolve.h"
 
 // What one burst carries from stage to stage.
@@ -243,6 +244,7 @@ static void judge(struct dp_worker *w, struct burst *b, uint32_t i)
 		return;
 	}
 	if (UNLIKELY(h->family == WIRE_HELLO)) {
+		push_keepalive(w, &b->frames[i].peer, h);
 		egress_challenge(w, b->queue, &b->frames[i], &b->wire[i]);
 		return;
 	}

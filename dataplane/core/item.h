@@ -88,6 +88,7 @@ enum item_kind {
 	ITEM_REPEAT = 7,  // a repeated request on its way to where its result may be held (held.h)
 	ITEM_ACK = 8,     // a report for segments that another worker sends; payload: the report
 	ITEM_CANCEL = 9,  // a caller's wish that a queued request end (cancel.h)
+	ITEM_PUSH = 12,  // a push on its way to the worker of the client's session
 };
 
 // How a handler left an item's turn.

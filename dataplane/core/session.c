@@ -226,3 +226,11 @@ void session_take(
 		order_link_newest(table, session);
 	}
 }
+
+bool session_is_leased(const struct session_table *table, const struct peer *peer, uint64_t id,
+	uint64_t now_ns, uint64_t lease_ns)
+{
+	const struct session *s = find(table, id);
+	return s != NULL && s->port == peer->port && memcmp(s->ip, peer->ip, sizeof(s->ip)) == 0 &&
+		now_ns - s->last_ns < lease_ns;
+}

@@ -69,6 +69,9 @@ MUST_USE enum session_verdict session_check(struct session_table *table, const s
 // The frame was taken: marks its counter.
 void session_take(
 	struct session_table *table, struct session *session, uint64_t counter, uint64_t now_ns);
+// The session is known, of that source, and was heard within lease_ns (to the table's grain).
+bool session_is_leased(const struct session_table *table, const struct peer *peer, uint64_t id,
+	uint64_t now_ns, uint64_t lease_ns);
 // Starts fetching what session_check will read.
 void session_prefetch(const struct session_table *table, uint64_t id);
 

@@ -78,11 +78,13 @@ static bool call_makes(const struct spotlane_client_call *call)
 static int call_check(const spotlane_client *client, const struct spotlane_client_call *call)
 {
 	if (call->size != sizeof(*call) || call->family < SPOTLANE_CALL_SEND ||
-		call->family > SPOTLANE_CALL_LOOKUP || call->port > client->port_count)
+		call->family > SPOTLANE_CALL_LEAVE || call->port > client->port_count)
 		return -EINVAL;
 	if (!call->id || !id_is_valid(span_of(call->id, call->id_bytes)))
 		return -EINVAL;
 	if (call->type ? !type_is_valid(call->type) : call_makes(call))
+		return -EINVAL;
+	if (call->actor && (call->type || call->family > SPOTLANE_CALL_REQUEST))
 		return -EINVAL;
 	if (call->content_type > SPOTLANE_CONTENT_TEXT || call->budget_us > BUDGET_US_MAX ||
 		(call->payload_bytes > 0 && !call->payload))
@@ -103,6 +105,8 @@ static uint8_t call_family(const struct spotlane_client_call *call)
 	case SPOTLANE_CALL_GET_OR_CREATE:
 	case SPOTLANE_CALL_CLOSE:
 	case SPOTLANE_CALL_LOOKUP:
+	case SPOTLANE_CALL_JOIN:
+	case SPOTLANE_CALL_LEAVE:
 		return WIRE_CONTROL;
 	}
 	CHECK(!"call_check let an unknown family pass");
@@ -123,6 +127,10 @@ static uint16_t call_message_type(const struct spotlane_client_call *call)
 		return WIRE_CONTROL_CLOSE;
 	case SPOTLANE_CALL_LOOKUP:
 		return WIRE_CONTROL_LOOKUP;
+	case SPOTLANE_CALL_JOIN:
+		return WIRE_CONTROL_JOIN;
+	case SPOTLANE_CALL_LEAVE:
+		return WIRE_CONTROL_LEAVE;
 	}
 	CHECK(!"call_check let an unknown family pass");
 	return 0;
@@ -168,7 +176,9 @@ static bool op_keep_bytes(struct client_op *op, const struct spotlane_client_cal
 
 static void op_fill_header(struct client_op *op, const struct spotlane_client_call *call)
 {
-	struct spot_key key = spot_key_of(span_of(call->id, call->id_bytes));
+	struct span id = span_of(call->id, call->id_bytes);
+	bool actor = call->actor || call->family >= SPOTLANE_CALL_JOIN;
+	struct spot_key key = actor ? actor_key_of(id) : spot_key_of(id);
 	op->h = (struct wire_header){
 		.version = WIRE_VERSION,
 		.family = call_family(call),

@@ -22,6 +22,10 @@ static enum spotlane_call_family family_of(const struct spot_options *o)
 		return SPOTLANE_CALL_CLOSE;
 	case SPOT_VERB_LOOKUP:
 		return SPOTLANE_CALL_LOOKUP;
+	case SPOT_VERB_JOIN:
+		return SPOTLANE_CALL_JOIN;
+	case SPOT_VERB_LEAVE:
+		return SPOTLANE_CALL_LEAVE;
 	case SPOT_VERB_NONE:
 	case SPOT_VERB_REQUEST:
 	case SPOT_VERB_REPLAY:
@@ -46,6 +50,7 @@ static struct spotlane_client_call call_of(
 		.content_type =
 			o->content >= 0 ? (uint16_t)o->content : (uint16_t)payload_judge(payload),
 		.explain = o->explain,
+		.actor = o->actor,
 		.payload = payload->bytes,
 		.payload_bytes = payload->size,
 		.budget_us = o->budget_us,

@@ -12,10 +12,12 @@ static enum spot_exit help(const struct spot_options *o)
 		[SPOT_VERB_CLOSE] = "close",
 		[SPOT_VERB_LOOKUP] = "lookup",
 		[SPOT_VERB_REPLAY] = "replay",
-		[SPOT_VERB_GEN] = "gen"};
+		[SPOT_VERB_GEN] = "gen",
+		[SPOT_VERB_JOIN] = "join",
+		[SPOT_VERB_LEAVE] = "leave"};
 	enum spot_verb verb = SPOT_VERB_NONE;
-	for (int i = SPOT_VERB_REQUEST; o->operand_count > 0 && i <= SPOT_VERB_GEN; i++)
-		if (strcmp(names[i], o->operands[0]) == 0)
+	for (int i = SPOT_VERB_REQUEST; o->operand_count > 0 && i <= SPOT_VERB_LEAVE; i++)
+		if (names[i] != NULL && strcmp(names[i], o->operands[0]) == 0)
 			verb = (enum spot_verb)i;
 	options_help(verb);
 	return SPOT_EXIT_OK;
@@ -29,6 +31,8 @@ static enum spot_exit run(const struct spot_options *o)
 	case SPOT_VERB_CREATE:
 	case SPOT_VERB_CLOSE:
 	case SPOT_VERB_LOOKUP:
+	case SPOT_VERB_JOIN:
+	case SPOT_VERB_LEAVE:
 		return verb_call(o);
 	case SPOT_VERB_REPLAY:
 		return verb_replay(o);

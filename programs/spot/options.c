@@ -27,6 +27,10 @@ static const struct verb_words verbs[] = {
 		"makes a User Spot; with --existing-ok an existing one will do"},
 	{"close", SPOT_VERB_CLOSE, 1, 1, "close ID", "closes a User Spot"},
 	{"lookup", SPOT_VERB_LOOKUP, 1, 1, "lookup ID", "says whether a Spot exists; never makes one"},
+	{"join", SPOT_VERB_JOIN, 1, 2, "join ACTOR [SPOT]",
+		"puts an Actor into a User Spot, or into the node's Entry Spot; it comes to be so"},
+	{"leave", SPOT_VERB_LEAVE, 1, 1, "leave ACTOR",
+		"takes an Actor out of its Spot: of a User Spot to the Entry Spot, of that for good"},
 	{"replay", SPOT_VERB_REPLAY, 1, 1, "replay FILE --rate N|max",
 		"sends recorded messages (JSON lines) and prints a table of the results"},
 	{"gen", SPOT_VERB_GEN, 1, 1, "gen vehicles --count N --seconds S --seed X",
@@ -39,9 +43,10 @@ static const struct verb_words verbs[] = {
 
 enum {
 	TALKS = VERB(REQUEST) | VERB(SEND) | VERB(CREATE) | VERB(CLOSE) | VERB(LOOKUP) |
-		VERB(REPLAY),
+		VERB(REPLAY) | VERB(JOIN) | VERB(LEAVE),
 	MESSAGES = VERB(REQUEST) | VERB(SEND),
-	ANSWERED = VERB(REQUEST) | VERB(CREATE) | VERB(CLOSE) | VERB(LOOKUP),
+	ANSWERED = VERB(REQUEST) | VERB(CREATE) | VERB(CLOSE) | VERB(LOOKUP) | VERB(JOIN) |
+		VERB(LEAVE),
 };
 
 typedef bool option_take(struct spot_options *o, const char *value);
@@ -135,6 +140,13 @@ static bool take_json(struct spot_options *o, const char *v)
 	return true;
 }
 
+static bool take_actor(struct spot_options *o, const char *v)
+{
+	(void)v;
+	o->actor = true;
+	return true;
+}
+
 static bool take_explain(struct spot_options *o, const char *v)
 {
 	(void)v;
@@ -209,6 +221,7 @@ static const struct option_words options[] = {
 		"message type, as the module numbers it (default 1)"},
 	{"--content", MESSAGES | VERB(CREATE), "json|text|bytes", "json, text or bytes", take_content,
 		"what the payload is (default: judged by looking at it)"},
+	{"--actor", MESSAGES, NULL, NULL, take_actor, "ID is an Actor's: it is found wherever it is"},
 	{"--explain", ANSWERED, NULL, NULL, take_explain, "print what each stage of the node decided"},
 	{"--output", VERB(REQUEST), "FILE", "a path", take_output, "write the answer's payload to FILE"},
 	{"--type-name", VERB(CREATE), "TYPE", "the name of a User type", take_type_name,

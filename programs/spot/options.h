@@ -35,6 +35,8 @@ enum spot_verb {
 	SPOT_VERB_GEN = 7,
 	SPOT_VERB_HELP = 8,
 	SPOT_VERB_VERSION = 9,
+	SPOT_VERB_JOIN = 10,
+	SPOT_VERB_LEAVE = 11,
 };
 
 enum { SPOT_OPERANDS_MAX = 2 };
@@ -53,6 +55,7 @@ struct spot_options {
 	uint16_t message_type;
 	bool json;
 	bool explain;
+	bool actor; // request, send: the id is an Actor's
 	bool existing_ok; // create: get-or-create
 	uint64_t budget_us;
 	uint64_t rate; // messages a second; SPOT_RATE_MAX_SPEED; 0 = not given

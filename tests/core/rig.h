@@ -61,6 +61,8 @@ enum {
 	DO_WHO = 32,        // DO_LOG, reply the id of the Actor the message is for
 	DO_ASK_ACTOR = 33,  // request DO_WHO of the Actor whose id is the payload
 	DO_ASK_ACTOR_YIELD = 34, // the same, with yield
+	DO_KEEP = 36,       // keep the client's handle
+	DO_PUSH = 37,       // push the payload to the kept handle
 	DO_JOIN = 35,       // join the Actor named by the payload's first byte to the Spot of the rest
 };
 
@@ -135,6 +137,8 @@ struct rig_log {
 	uint8_t answer_kind, answer_reason, answer_accepted;
 	char members[256]; // membership: ? joining, + joined, - left, each with the id's first byte
 	int joining_returns;
+	struct spotlane_client_handle client;
+	int client_returned, push_returned;
 	uint32_t answers;
 	struct rig_timer timer; // the last that was set
 	int timer_set_returned, timer_cancel_returned;

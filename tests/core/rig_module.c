@@ -239,6 +239,13 @@ static enum spotlane_outcome common(spotlane_turn t, const struct spotlane_messa
 	case DO_ASK_ACTOR:
 	case DO_ASK_ACTOR_YIELD:
 		return ask_actor(t, m);
+	case DO_KEEP:
+		rig_log.client_returned = host->client(t, &rig_log.client);
+		return SPOTLANE_DONE;
+	case DO_PUSH:
+		rig_log.push_returned =
+			host->push(t, &rig_log.client, 77, SPOTLANE_TEXT, m->payload);
+		return SPOTLANE_DONE;
 	case DO_JOIN: // the payload's first byte is the Actor, the rest the Spot
 		if (host->join(t, (struct spotlane_bytes){m->payload.data, 1},
 			    (struct spotlane_bytes){(const char *)m->payload.data + 1,

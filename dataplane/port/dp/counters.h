@@ -37,6 +37,8 @@
 	X(turns, "handler turns")                                                                  \
 	X(turn_overruns, "turns over their time budget (X4)")                                      \
 	X(second_answers, "answers a module gave twice")                                           \
+	X(pushes, "pushes sent to clients (M10)")                                                  \
+	X(pushes_dropped, "pushes whose client was silent for too long, or that found no room (M10)") \
 	X(replies, "terminal results sent to clients")                                             \
 	X(replies_again, "held results sent again on a repeat of their request (M9)")              \
 	X(replies_segmented, "replies that needed several frames")                                 \

@@ -48,6 +48,12 @@ static inline spotlane_turn spotlane_instance_common(spotlane_instance_turn t)
 	return c;
 }
 
+// A client's way back. Opaque: keep and compare its bytes, do not read them.
+struct spotlane_client_handle {
+	uint64_t value[8];
+};
+enum { SPOTLANE_PUSH_BYTES_MAX = 1024 };
+
 struct spotlane_bytes { // borrowed
 	const void *data;
 	size_t size;
@@ -179,6 +185,15 @@ struct spotlane_host {
 	// and left tell what came of it. -1 = refused.
 	int (*join)(spotlane_turn turn, struct spotlane_bytes actor_id, struct spotlane_bytes spot_id);
 	int (*leave)(spotlane_turn turn, struct spotlane_bytes actor_id);
+	// ---- push (M10) ----
+	// The client whose request this turn answers. 0, or -1: a one-way message, or not a client of
+	// this node. Keep the handle as long as it is of use: it holds while the client lets itself be
+	// heard (60 s), and a push after that is dropped and counted.
+	int (*client)(spotlane_turn turn, struct spotlane_client_handle *out);
+	// Sends to that client, unasked, at most SPOTLANE_PUSH_BYTES_MAX bytes. 0 = handed over,
+	// nothing more; -1 = refused.
+	int (*push)(spotlane_turn turn, const struct spotlane_client_handle *to, uint16_t type,
+		uint16_t content, struct spotlane_bytes payload);
 };
 
 // Callbacks common to the kinds. A NULL optional callback is "nothing to do". Order: K5.

@@ -147,7 +147,9 @@ enum spotlane_call_family {
 	SPOTLANE_CALL_CREATE = 3,
 	SPOTLANE_CALL_GET_OR_CREATE = 4,
 	SPOTLANE_CALL_CLOSE = 5,
-	SPOTLANE_CALL_LOOKUP = 6
+	SPOTLANE_CALL_LOOKUP = 6,
+	SPOTLANE_CALL_JOIN = 7, // id: an Actor; payload: the Spot to join, empty = the node's Entry Spot
+	SPOTLANE_CALL_LEAVE = 8 // id: an Actor
 };
 
 typedef void spotlane_client_done(void *arg, const struct spotlane_client_result *result);
@@ -161,7 +163,8 @@ struct spotlane_client_call {
 	uint16_t message_type;
 	uint16_t content_type; // enum spotlane_content_type
 	uint8_t explain;       // 1 = ask for each stage's verdict
-	uint8_t reserved[3];
+	uint8_t actor;         // 1 = id is an Actor's (send and request, without type)
+	uint8_t reserved[2];
 	uint32_t port; // 1 + index of the source port to use; 0 = in turn
 	const void *payload;
 	size_t payload_bytes; // up to 16 MiB
