@@ -96,8 +96,8 @@ static uint32_t index_of(const struct call_table *c, const struct call_slot *slo
 	return (uint32_t)(slot - c->slots);
 }
 
-uint64_t call_begin(struct dp_worker *w, struct dp_spot *spot, struct item *turn, struct spot_key key,
-	uint64_t deadline_boot_ns)
+uint64_t call_begin(struct dp_worker *w, struct dp_spot *spot, struct item *turn,
+	struct spot_key key, uint64_t deadline_boot_ns)
 {
 	struct call_table *c = &w->calls;
 	uint32_t index;

@@ -14,12 +14,13 @@ static bool is_of(const struct envelope *env, uint16_t caller, uint64_t call)
 		env->reply.operation_id == call;
 }
 
-// In the lane of a Spot at home here. A turn that has begun is not found: it is on no list, or fresh no
-// more.
+// In the lane of a Spot at home here. A turn that has begun is not found: it is on no list, or
+// fresh no more.
 static struct item *queued(const struct dp_spot *spot, uint16_t caller, uint64_t call)
 {
 	struct item_head *i = spot->application_list.head;
-	while (i != NULL && (item_of(i)->leave != TURN_FRESH || !is_of(&item_of(i)->env, caller, call)))
+	while (i != NULL &&
+		(item_of(i)->leave != TURN_FRESH || !is_of(&item_of(i)->env, caller, call)))
 		i = i->next;
 	return i == NULL ? NULL : item_of(i);
 }

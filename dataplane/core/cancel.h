@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// Cancellation of a handler's request (L5). Work that waits (parked, or in the target's lane) ends its
-// request at once, Cancelled and not accepted to run, and keeps place and charge until it is taken; work
-// that has begun goes on and answers. Either way the call has one result. Owner worker only.
+// Cancellation of a handler's request (L5). Work that waits (parked, or in the target's lane) ends
+// its request at once, Cancelled and not accepted to run, and keeps place and charge until it is
+// taken; work that has begun goes on and answers. Either way the call has one result. Owner worker
+// only.
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -144,7 +144,8 @@ static spotlane_call host_offload(spotlane_turn turn,
 	struct dp_worker *w = turn_worker(turn.value);
 	if (w == NULL || !w->turn.may_wait || work == NULL)
 		return none;
-	uint64_t call = call_begin(w, w->turn.spot, w->turn.item, (struct spot_key){0, 0}, UINT64_MAX);
+	uint64_t call =
+		call_begin(w, w->turn.spot, w->turn.item, (struct spot_key){0, 0}, UINT64_MAX);
 	if (call == 0)
 		return none;
 	if (!offload_begin(w, call, work, span_of(argument.data, argument.size), capacity)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// An order: one Spot that waits, yields, uses a timer and hands work off (docs/MODULES.md walks through
-// it). It asks two other Spots, named by id: "prices" and "carrier".
+// An order: one Spot that waits, yields, uses a timer and hands work off (docs/MODULES.md walks
+// through it). It asks two other Spots, named by id: "prices" and "carrier".
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,10 @@ static struct spotlane_bytes text(const char *s)
 static void answer_sum(spotlane_turn t, const struct order *o)
 {
 	char line[64];
-	snprintf(line, sizeof(line), "%lu%s", o->sum, o->shipping ? " shipping" : o->expired ? " expired" : "");
+	snprintf(line, sizeof(line), "%lu%s", o->sum,
+		o->shipping  ? " shipping"
+		: o->expired ? " expired"
+			     : "");
 	host->reply(t, SPOTLANE_TEXT, text(line));
 }
 
@@ -64,8 +67,8 @@ static void dispose(spotlane_instance self)
 	free(order_of(self));
 }
 
-// An order that nobody touches for a quarter of an hour expires. Each article sets the timer anew: a
-// tick of the earlier setting, even one that waits in the lane already, does not run.
+// An order that nobody touches for a quarter of an hour expires. Each article sets the timer anew:
+// a tick of the earlier setting, even one that waits in the lane already, does not run.
 static void hold(spotlane_turn t)
 {
 	struct spotlane_timer once = {.first_us = HOLD_US};
@@ -90,12 +93,13 @@ static enum spotlane_outcome add(spotlane_turn t, struct order *o, struct spotla
 	return SPOTLANE_DONE;
 }
 
-// YIELD: the carrier takes its time, and the order goes on answering. So what it knew before may have
-// changed when `answered` comes.
+// YIELD: the carrier takes its time, and the order goes on answering. So what it knew before may
+// have changed when `answered` comes.
 static enum spotlane_outcome ship(spotlane_turn t, struct order *o)
 {
 	if (o->shipping || o->expired) {
-		host->reply_error(t, SPOTLANE_REJECTED, text(o->shipping ? "under way" : "expired"));
+		host->reply_error(
+			t, SPOTLANE_REJECTED, text(o->shipping ? "under way" : "expired"));
 		return SPOTLANE_DONE;
 	}
 	o->ship_call = host->request(t, text("carrier"), SHIP, SPOTLANE_TEXT,
@@ -168,7 +172,8 @@ static enum spotlane_outcome answered(spotlane_instance self, spotlane_instance_
 	enum step step = step_of(o, call);
 	if (step == STEP_SHIP)
 		o->shipping = 0;
-	if (a->kind != SPOTLANE_OK) { // the other side refused, or was silent: the caller decides what next
+	if (a->kind != SPOTLANE_OK) { // the other side refused, or was silent: the caller decides
+				      // what next
 		host->reply_error(t, SPOTLANE_UNAVAILABLE, text("could not be asked"));
 		return SPOTLANE_DONE;
 	}

@@ -32,8 +32,10 @@ static int teardown(void **state)
 
 static struct spotlane_harness_reply answer_with(void **state, int kind, const char *body)
 {
-	struct spotlane_answer a = {
-		.kind = (uint8_t)kind, .accepted = 1, .content = SPOTLANE_TEXT, .payload = text(body)};
+	struct spotlane_answer a = {.kind = (uint8_t)kind,
+		.accepted = 1,
+		.content = SPOTLANE_TEXT,
+		.payload = text(body)};
 	return spotlane_harness_answer(*state, &a);
 }
 
@@ -56,7 +58,8 @@ static void X2__the_example_waits_for_a_price(void **state)
 	assert_int_equal(spotlane_harness_request(*state, ORDER_ADD, SPOTLANE_TEXT, text("")).kind,
 		SPOTLANE_REJECTED);
 	spotlane_harness_refuse_calls(harness, 1);
-	assert_int_equal(spotlane_harness_request(*state, ORDER_ADD, SPOTLANE_TEXT, text("pot")).kind,
+	assert_int_equal(
+		spotlane_harness_request(*state, ORDER_ADD, SPOTLANE_TEXT, text("pot")).kind,
 		SPOTLANE_CAPACITY_EXCEEDED);
 }
 
@@ -70,8 +73,8 @@ static void X7__the_example_lets_an_order_expire(void **state)
 	add(state, "cup", "12"); // set anew
 	assert_int_equal(spotlane_harness_timer_due(*state, "expire"), first + 4000);
 	spotlane_harness_tick(*state, "expire");
-	assert_string_equal(
-		spotlane_harness_request(*state, ORDER_STATUS, SPOTLANE_TEXT, text("")).payload.data,
+	assert_string_equal(spotlane_harness_request(*state, ORDER_STATUS, SPOTLANE_TEXT, text(""))
+				    .payload.data,
 		"0 expired");
 	assert_int_equal(spotlane_harness_timer_due(*state, "expire"), 0);
 	assert_int_equal(spotlane_harness_request(*state, ORDER_SHIP, SPOTLANE_TEXT, text("")).kind,
@@ -107,10 +110,12 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(X2__the_example_waits_for_a_price, setup, teardown),
-		cmocka_unit_test_setup_teardown(X7__the_example_lets_an_order_expire, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			X7__the_example_lets_an_order_expire, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			X2_X7__the_example_ships_and_cancels_its_timer, setup, teardown),
-		cmocka_unit_test_setup_teardown(X5__the_example_hands_slow_work_off, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			X5__the_example_hands_slow_work_off, setup, teardown),
 	};
 	int failed;
 

@@ -103,15 +103,18 @@ static void L1_M5__bounds_of_a_type_stand_in_place_of_the_nodes(void **state)
 	const char *why = NULL;
 	struct rig *rig = rig_start_plain(1);
 	struct rig_client *c = rig_client(rig);
-	limit(rig, (struct dp_type_limits){.application = {.count_max = 3}, .lifecycle = {.count_max = 2}});
-	limit(rig, (struct dp_type_limits){.application = {.bytes_max = 128u << 20}}); // wider than the node's
+	limit(rig, (struct dp_type_limits){
+			   .application = {.count_max = 3}, .lifecycle = {.count_max = 2}});
+	limit(rig, (struct dp_type_limits){
+			   .application = {.bytes_max = 128u << 20}}); // wider than the node's
 	struct dp_type_limits bad = {.application = {.count_max = LANE_COUNT_LIMIT + 1}};
 	assert_false(dp_type_limit(rig->dp, "plain", &bad, &why));
 	assert_non_null(why);
 	bad = (struct dp_type_limits){.lifecycle = {.bytes_max = LANE_BYTES_LIMIT + 1}};
 	assert_false(dp_type_limit(rig->dp, "plain", &bad, &why));
 	assert_false(dp_type_limit(rig->dp, "no-such-type", &bad, &why));
-	struct dp_spot *spot = rig_spot(rig, "a", "plain", 0), *other = rig_spot(rig, "u", "user", 0);
+	struct dp_spot *spot = rig_spot(rig, "a", "plain", 0),
+		       *other = rig_spot(rig, "u", "user", 0);
 	struct dp_spot_view view;
 	dp_spot_view(other, &view); // only that type
 	assert_int_equal(view.application_bounds.count_max, 1024);
@@ -148,7 +151,8 @@ static uint32_t replies(struct rig *rig, struct rig_client *c, uint64_t operatio
 static struct rig_message what(uint32_t i, const char **out_intent)
 {
 	static const uint32_t big = 60000;
-	static struct rig_timer timer = {.name = "t", .timer = {.first_us = 1000}, .tick_does = DO_NOTHING};
+	static struct rig_timer timer = {
+		.name = "t", .timer = {.first_us = 1000}, .tick_does = DO_NOTHING};
 	*out_intent = NULL;
 	switch (i) {
 	case 0:

@@ -430,8 +430,9 @@ static void L5_M2__a_cancelled_queued_item_ends_at_once_and_keeps_its_place(void
 		assert_int_equal(after.application.count, before.application.count);
 		assert_int_equal(after.application.bytes, before.application.bytes);
 		uint64_t turns = RIG_COUNT(rig, turns);
-		assert_int_equal(dp_fail(rig->dp, (uint16_t)(workers - 1), spot_key_of(rig_id("nobody-home")),
-					 DP_FAIL_ALL, result_refused(RESULT_NOT_FOUND, REASON_NONE), NULL),
+		assert_int_equal(dp_fail(rig->dp, (uint16_t)(workers - 1),
+					 spot_key_of(rig_id("nobody-home")), DP_FAIL_ALL,
+					 result_refused(RESULT_NOT_FOUND, REASON_NONE), NULL),
 			DP_DONE);
 		rig_settle(rig);
 		assert_int_equal(RIG_COUNT(rig, turns), turns + 1); // b's answer, not a's request

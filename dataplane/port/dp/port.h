@@ -79,8 +79,8 @@ void dp_destroy(struct dp *dp); // after every worker ended
 struct spotlane_module;
 MUST_USE enum dp_status dp_register_module(struct dp *dp, const struct spotlane_module *module,
 	const char *const *type_config_json, const char **out_why);
-// Bounds of the Spots of one type in place of the module's and the node's (L1); a 0 leaves that bound as
-// it is. Before start. False: no such type, or bounds that a lane cannot have: *out_why.
+// Bounds of the Spots of one type in place of the module's and the node's (L1); a 0 leaves that
+// bound as it is. Before start. False: no such type, or bounds that a lane cannot have: *out_why.
 struct dp_type_limits {
 	struct lane_bounds application, lifecycle;
 };
@@ -153,8 +153,8 @@ MUST_USE enum dp_status dp_open(struct dp *dp, struct dp_spot *spot, uint16_t or
 // Worker's waiting messages of key look the route up again and go on, in order.
 MUST_USE enum dp_status dp_release(struct dp *dp, uint16_t worker, struct spot_key key);
 // Ends waiting messages of key on that worker with a result: those that the answered question was
-// asked for (A3: the result goes only to the request that asked). Who else waits for the key keeps its
-// place and is asked for anew.
+// asked for (A3: the result goes only to the request that asked). Who else waits for the key keeps
+// its place and is asked for anew.
 enum dp_fail_scope {
 	DP_FAIL_ORDINARY = 1, // messages without intent
 	DP_FAIL_ALL = 2,      // whoever waits
@@ -171,20 +171,20 @@ MUST_USE enum dp_status dp_close(struct dp *dp, struct dp_spot *spot,
 enum { DP_SWEEP = 64 };
 // Looks at up to DP_SWEEP routes from *cursor on (0: from the start; 0 afterwards: the round is
 // complete) and writes the Spots that may be cleaned up: Instance, open, without queued, running,
-// waiting or yielded work, whose last application work finished at least idle_ns (> 0) ago. Returns how
-// many. A look from control's thread: no worker takes part, so no turn is delayed (C3).
+// waiting or yielded work, whose last application work finished at least idle_ns (> 0) ago. Returns
+// how many. A look from control's thread: no worker takes part, so no turn is delayed (C3).
 uint32_t dp_sweep(struct dp *dp, uint64_t *cursor, uint64_t idle_ns, struct dp_spot *out[DP_SWEEP]);
-// Closes the Spot with IDLE_EVICTED if it is still quiet when its home worker gets there and has been
-// for idle_ns: judged and sealed in one step, so nothing is accepted in between. Fact: CLOSED, or KEPT
-// when it is not quiet; a close that was already under way takes this one in (no fact of its own).
-// CLOSED comes after the closing callback and `dispose`: only then is the authority released (C4). A
-// callback that does not return leaves the Spot sealed: ordinary messages end Unavailable/Closing,
-// intents wait; dp_worker_running names it.
+// Closes the Spot with IDLE_EVICTED if it is still quiet when its home worker gets there and has
+// been for idle_ns: judged and sealed in one step, so nothing is accepted in between. Fact: CLOSED,
+// or KEPT when it is not quiet; a close that was already under way takes this one in (no fact of
+// its own). CLOSED comes after the closing callback and `dispose`: only then is the authority
+// released (C4). A callback that does not return leaves the Spot sealed: ordinary messages end
+// Unavailable/Closing, intents wait; dp_worker_running names it.
 MUST_USE enum dp_status dp_close_idle(
 	struct dp *dp, struct dp_spot *spot, uint64_t idle_ns, uint64_t deadline_boot_ns);
 
-// Answers a CONTROL fact. refusal (may be NULL) is the body of a refusal for room (M5) and goes out as
-// WIRE_CONTENT_REFUSAL in place of `body`.
+// Answers a CONTROL fact. refusal (may be NULL) is the body of a refusal for room (M5) and goes out
+// as WIRE_CONTENT_REFUSAL in place of `body`.
 MUST_USE enum dp_status dp_control_reply(struct dp *dp, uint16_t worker, uint64_t token,
 	struct result result, const struct refusal *refusal, struct span body);
 

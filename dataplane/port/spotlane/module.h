@@ -111,12 +111,15 @@ struct spotlane_answer { // what an awaited call ended with
 	struct spotlane_bytes payload;
 };
 
-// A named timer of a Spot (X7). A tick is an item of the Spot's application lane like any message: it
-// waits its turn, counts against the lane's bounds, and never overlaps another tick of its timer.
-enum spotlane_timer_overrun { // what becomes of ticks whose time passed while an earlier one was not done
-	SPOTLANE_TIMER_SKIP_LATE = 0,        // left out; the next comes at the next multiple of the period
-	SPOTLANE_TIMER_CATCH_UP_BOUNDED = 1, // made up for one after another, at most catch_up_max of them
-	SPOTLANE_TIMER_DELAY_NEXT = 2        // the next comes one period after this one is done
+// A named timer of a Spot (X7). A tick is an item of the Spot's application lane like any message:
+// it waits its turn, counts against the lane's bounds, and never overlaps another tick of its
+// timer.
+enum spotlane_timer_overrun { // what becomes of ticks whose time passed while an earlier one was
+			      // not done
+	SPOTLANE_TIMER_SKIP_LATE = 0, // left out; the next comes at the next multiple of the period
+	SPOTLANE_TIMER_CATCH_UP_BOUNDED =
+		1,                    // made up for one after another, at most catch_up_max of them
+	SPOTLANE_TIMER_DELAY_NEXT = 2 // the next comes one period after this one is done
 };
 
 struct spotlane_timer {
@@ -161,16 +164,18 @@ struct spotlane_host {
 	uint64_t (*now_ns)(spotlane_turn turn);
 	// Asks for this Spot to be closed after the turn (Instance Spots: K3).
 	int (*close_self)(spotlane_instance_turn turn);
-	// Sets the Spot's timer of that name (1..SPOTLANE_TIMER_NAME_MAX bytes), or sets it anew: ticks of
-	// the earlier setting that still wait do not run. 0 = set, -1 = refused (no `ticked` callback, a
-	// setting that cannot be, too many timers, memory). Timers end with the Spot and do not keep it
-	// from idle cleanup; a tick counts as work.
-	int (*timer_set)(spotlane_turn turn, struct spotlane_bytes name, const struct spotlane_timer *timer);
+	// Sets the Spot's timer of that name (1..SPOTLANE_TIMER_NAME_MAX bytes), or sets it anew:
+	// ticks of the earlier setting that still wait do not run. 0 = set, -1 = refused (no
+	// `ticked` callback, a setting that cannot be, too many timers, memory). Timers end with
+	// the Spot and do not keep it from idle cleanup; a tick counts as work.
+	int (*timer_set)(
+		spotlane_turn turn, struct spotlane_bytes name, const struct spotlane_timer *timer);
 	// 1 = there was one; a tick of it that waits does not run. 0 = there was none.
 	int (*timer_cancel)(spotlane_turn turn, struct spotlane_bytes name);
-	// Asks that a request of this Spot's, still open, be cancelled (L5). Work that waits for its turn
-	// ends Cancelled at once and does not run; work that has begun goes on. The call's one result comes
-	// to `answered` either way. 0 = asked, -1 = no such open request (blocking work cannot be).
+	// Asks that a request of this Spot's, still open, be cancelled (L5). Work that waits for
+	// its turn ends Cancelled at once and does not run; work that has begun goes on. The call's
+	// one result comes to `answered` either way. 0 = asked, -1 = no such open request (blocking
+	// work cannot be).
 	int (*cancel)(spotlane_turn turn, spotlane_call call);
 	// ---- Actors (B1) ----
 	// The Actor whom this turn's message is for; size 0: the Spot itself. Borrowed.
