@@ -241,6 +241,7 @@ bool lease_relation_holds(const struct node_config *config);
 struct peer {
 	struct store_node_row row;
 	uint64_t since_ns; // when run and beat were first seen, counted from that answer
+	uint64_t moved_ns; // the same, but a read that failed in between does not move it (R1)
 	enum peer_standing told;
 	bool swept; // fenced, and its Spots released, by this process
 };

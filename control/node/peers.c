@@ -92,6 +92,9 @@ static void merge(struct node *n, const struct store_node_row *row, struct peer 
 		out->swept = before->swept;
 	if (same)
 		out->since_ns = before->since_ns;
+	bool moved = before == NULL || !store_boot_equal(before->row.boot, row->boot) ||
+		     before->row.beat != row->beat;
+	out->moved_ns = moved ? out->since_ns : before->moved_ns;
 }
 
 static void tell_changes(struct node *n)

@@ -163,7 +163,7 @@ static void refresh(struct node *n, struct peer *seen, bool *changed)
 	*changed |= at == NULL && peer != NULL;
 	if (peer != NULL)
 		atomic_store_explicit(&peer->usable_until_boot_ns,
-			seen->since_ns + seen->row.ttl_ms * NS_PER_MS, memory_order_relaxed);
+			seen->moved_ns + seen->row.ttl_ms * NS_PER_MS, memory_order_relaxed);
 }
 
 static bool still_member(struct node *n, const struct remote_peer *at)

@@ -156,6 +156,29 @@ static void R2_O5__a_store_that_comes_back_drops_every_route(void **state)
 	assert_null(remote_of(r, "truck-1"));
 }
 
+// A failed read begins the watch anew, since it is evidence against an owner; it is none for him.
+static void R1_O6__a_failed_read_lengthens_the_use_of_no_route(void **state)
+{
+	struct rig *r = *state;
+	put_ready(r, "truck-1", 77);
+	ask(r, "truck-1");
+	rig_peer_stops(r);
+	rig_run(r, 6 * SECOND);
+	const struct dp_peer *owner = remote_of(r, "truck-1")->owner;
+	uint64_t until = atomic_load(&owner->usable_until_boot_ns);
+	memory_store_plant(r->store, STORE_NODE_LIST, MEMORY_FAULT_BEFORE, 1);
+	rig_run(r, 7 * SECOND);
+	assert_null(remote_of(r, "truck-1")); // it was dropped with the store's return (R2)
+	put_ready(r, "truck-2", 78);
+	fake_resolve(r->dp, 0, "truck-2", NULL);
+	rig_run(r, 50 * MS);
+	struct dp_remote *remote = remote_of(r, "truck-2");
+	if (remote != NULL)
+		assert_int_equal(atomic_load(&remote->owner->usable_until_boot_ns), until);
+	else
+		assert_true(r->clock.boot_ns >= until);
+}
+
 static void A3__an_owner_without_an_address_is_unusable(void **state)
 {
 	static const char *const nowhere[] = {"", "0.0.0.0:7000", "10.0.0.2", "10.0.0.2:0", "host:7000",
@@ -195,6 +218,7 @@ int main(void)
 		T(R2__the_end_of_the_owners_run_drops_its_routes),
 		T(R2_T5__what_is_read_anew_replaces_the_route),
 		T(R2_O5__a_store_that_comes_back_drops_every_route),
+		T(R1_O6__a_failed_read_lengthens_the_use_of_no_route),
 		T(A3__an_owner_without_an_address_is_unusable),
 #undef T
 	};
