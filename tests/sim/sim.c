@@ -101,6 +101,7 @@ struct sim *sim_create(uint64_t seed, bool trace)
 	sim_clock_init(&s->store_clock, s, 0, 0);
 	s->rows = memory_store_create(&s->store_clock.base, seed);
 	s->node_count = 3 + (uint32_t)(rng_below(&s->rng, 8) == 0) + (uint32_t)(seed % 16 == 0);
+	s->idle_ms = rng_below(&s->rng, 2) == 0 ? 0 : 20 + rng_below(&s->rng, 200);
 	for (uint32_t i = 0; i < SIM_CLIENTS; i++)
 		sim_client_open(s, i);
 	for (uint32_t i = 0; i < s->node_count; i++) {

@@ -137,6 +137,7 @@ struct sim {
 	uint64_t writes_seen;
 	struct sim_row seen[2][SIM_SPOTS];
 	uint32_t node_count;
+	uint64_t idle_ms; // of Instance Spots; 0: off
 	struct sim_node nodes[SIM_NODES_MAX];
 	struct sim_node *current; // whose code runs now
 	struct sim_client clients[SIM_CLIENTS];

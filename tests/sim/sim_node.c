@@ -112,6 +112,8 @@ static void make_node(struct sim_node *n)
 		.activations_waiting_max = 3,
 		.resolves_max = 6,
 		.spots_max = 8,
+		.idle_ms = n->sim->idle_ms,
+		.sweep_interval_ms = 20,
 		.closing_limit_ms = 100,
 		.drain_deadline_ms = 5000,
 		.rcu_pending_max = 4,

@@ -213,6 +213,59 @@ static void Z8_N2__at_the_ceiling_an_activation_is_refused_at_that_node(void **s
 	z_stop(z);
 }
 
+static void Z9_C1__idle_cleanup_takes_instance_spots_only(void **state)
+{
+	(void)state;
+	struct z *z = z_start(&(struct z_options){.idle_ms = 200});
+	struct z_answer a = ask(z, 0, intent("s-1"));
+	is(&a, RESULT_OK, REASON_NONE);
+	a = z_create(z, 0, "r-1");
+	is(&a, RESULT_OK, REASON_NONE);
+	z_pass(z, 3000);
+	assert_int_equal(z_id("s-1")->closings, 1);
+	assert_int_equal(z_id("r-1")->closings, 0);
+	a = ask(z, 0, request("s-1"));
+	is(&a, RESULT_NOT_FOUND, REASON_NONE);
+	a = ask(z, 0, request("r-1"));
+	is(&a, RESULT_OK, REASON_NONE);
+	assert_int_equal(memory_store_spot_count(z->rows), 2); // the User Spot and the Entry Spot
+	z_stop(z);
+}
+
+static void Z10_C2__work_in_progress_keeps_an_instance_spot(void **state)
+{
+	(void)state;
+	struct z *z = z_start(&(struct z_options){.idle_ms = 200});
+	struct z_answer a = ask(z, 0, intent("s-1"));
+	is(&a, RESULT_OK, REASON_NONE);
+	// s-1 asks s-63, whose node has stopped looking at it: nothing answers until the budget ends.
+	a = ask(z, 0, intent("s-63"));
+	is(&a, RESULT_OK, REASON_NONE);
+	struct z_message busy = {WIRE_REQUEST, "s-63", Z_WORK, 8, 4000};
+	struct z_message work = {WIRE_REQUEST, "s-1", Z_WORK, 8, 2000};
+	(void)z_send(z, 0, &busy);
+	uint32_t place = z_send(z, 0, &work);
+	z_pass(z, 1500);
+	assert_false(z->asked[place].come);
+	assert_int_equal(z_id("s-1")->closings, 0);
+	z_pass(z, 3000); // its budget ended, and with it the work
+	assert_int_equal(z_id("s-1")->closings, 1);
+	z_stop(z);
+}
+
+static void Z11_C4__cleanup_calls_the_closing_callback_with_its_reason(void **state)
+{
+	(void)state;
+	struct z *z = z_start(&(struct z_options){.idle_ms = 200});
+	struct z_answer a = ask(z, 0, intent("s-1"));
+	is(&a, RESULT_OK, REASON_NONE);
+	z_pass(z, 1000);
+	assert_int_equal(z_id("s-1")->closings, 1);
+	assert_int_equal(z_id("s-1")->close_reason, SPOTLANE_CLOSE_IDLE_EVICTED);
+	assert_int_equal(z_id("s-1")->disposed, 1);
+	z_stop(z);
+}
+
 // Sends `count` messages that meet the Spot in one burst, before any of them runs; returns the first
 // that was refused, or `count`.
 static uint32_t burst(struct z *z, const char *id, uint32_t payload_bytes, uint32_t count,
@@ -352,6 +405,9 @@ int main(void)
 		cmocka_unit_test(
 			Z7_M3__a_call_to_a_stale_owner_ends_in_an_error_and_is_not_tried_again),
 		cmocka_unit_test(Z8_N2__at_the_ceiling_an_activation_is_refused_at_that_node),
+		cmocka_unit_test(Z9_C1__idle_cleanup_takes_instance_spots_only),
+		cmocka_unit_test(Z10_C2__work_in_progress_keeps_an_instance_spot),
+		cmocka_unit_test(Z11_C4__cleanup_calls_the_closing_callback_with_its_reason),
 		cmocka_unit_test(
 			Z12_L1_L4__a_lane_is_bounded_by_count_and_bytes_and_the_first_hit_applies),
 		cmocka_unit_test(Z13_L2__large_messages_meet_the_bytes_first),

@@ -210,6 +210,8 @@ static void make_node(struct z *z, uint32_t i, const struct z_options *options)
 		.activations_waiting_max = 1024,
 		.resolves_max = 256,
 		.spots_max = options->spots_max,
+		.idle_ms = options->idle_ms,
+		.sweep_interval_ms = 10,
 		.closing_limit_ms = 5000,
 		.drain_deadline_ms = 5000,
 		.rcu_pending_max = 1000000,

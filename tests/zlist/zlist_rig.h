@@ -43,7 +43,7 @@ struct z_answer {
 
 struct z_options {
 	uint32_t nodes; // 0: one
-	uint64_t spots_max;
+	uint64_t spots_max, idle_ms;
 };
 
 struct z_node {
