@@ -59,19 +59,21 @@ static void dispose(spotlane_instance self)
 	record(self.value)->disposed++;
 }
 
-static bool works_on(spotlane_turn turn, const struct spotlane_message *m)
+// s-63 asks s-62, s-62 asks s-63, and everybody else asks s-63: who asks waits until its budget ends.
+static bool works_on(
+	spotlane_instance self, spotlane_turn turn, const struct spotlane_message *m)
 {
-	struct spotlane_bytes nobody = {"s-63", 4};
+	struct spotlane_bytes whom = {self.value == instance_of("s-63") ? "s-62" : "s-63", 4};
+	struct spotlane_bytes nothing = {"", 0};
 	return m->type == Z_WORK &&
-	       host->request(turn, nobody, Z_WORK, SPOTLANE_BYTES, (struct spotlane_bytes){"", 0}, 0)
-			       .value != 0;
+	       host->request(turn, whom, Z_WORK, SPOTLANE_BYTES, nothing, 0).value != 0;
 }
 
 static enum spotlane_outcome instance_message(
 	spotlane_instance self, spotlane_instance_turn turn, const struct spotlane_message *m)
 {
 	record(self.value)->ran++;
-	return works_on(spotlane_instance_common(turn), m) ? SPOTLANE_WAIT : SPOTLANE_DONE;
+	return works_on(self, spotlane_instance_common(turn), m) ? SPOTLANE_WAIT : SPOTLANE_DONE;
 }
 
 static enum spotlane_outcome instance_answered(spotlane_instance self, spotlane_instance_turn turn,
