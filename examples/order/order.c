@@ -45,10 +45,10 @@ static struct spotlane_bytes text(const char *s)
 static void answer_sum(spotlane_turn t, const struct order *o)
 {
 	char line[64];
-	snprintf(line, sizeof(line), "%lu%s", o->sum,
-		o->shipping  ? " shipping"
-		: o->expired ? " expired"
-			     : "");
+	const char *state = o->shipping ? " shipping" : "";
+	if (o->expired)
+		state = " expired";
+	snprintf(line, sizeof(line), "%lu%s", o->sum, state);
 	host->reply(t, SPOTLANE_TEXT, text(line));
 }
 
@@ -172,8 +172,8 @@ static enum spotlane_outcome answered(spotlane_instance self, spotlane_instance_
 	enum step step = step_of(o, call);
 	if (step == STEP_SHIP)
 		o->shipping = 0;
-	if (a->kind != SPOTLANE_OK) { // the other side refused, or was silent: the caller decides
-				      // what next
+	// The other side refused, or was silent: the caller decides what next.
+	if (a->kind != SPOTLANE_OK) {
 		host->reply_error(t, SPOTLANE_UNAVAILABLE, text("could not be asked"));
 		return SPOTLANE_DONE;
 	}

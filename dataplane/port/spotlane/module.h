@@ -112,14 +112,15 @@ struct spotlane_answer { // what an awaited call ended with
 };
 
 // A named timer of a Spot (X7). A tick is an item of the Spot's application lane like any message:
-// it waits its turn, counts against the lane's bounds, and never overlaps another tick of its
-// timer.
-enum spotlane_timer_overrun { // what becomes of ticks whose time passed while an earlier one was
-			      // not done
-	SPOTLANE_TIMER_SKIP_LATE = 0, // left out; the next comes at the next multiple of the period
-	SPOTLANE_TIMER_CATCH_UP_BOUNDED =
-		1,                    // made up for one after another, at most catch_up_max of them
-	SPOTLANE_TIMER_DELAY_NEXT = 2 // the next comes one period after this one is done
+// it waits its turn, counts against the lane's bounds, and never overlaps another of its timer.
+// What becomes of ticks whose time passed while an earlier one was not done.
+enum spotlane_timer_overrun {
+	// Left out; the next comes at the next multiple of the period.
+	SPOTLANE_TIMER_SKIP_LATE = 0,
+	// Made up for one after another, at most catch_up_max of them.
+	SPOTLANE_TIMER_CATCH_UP_BOUNDED = 1,
+	// There are none: the next comes one period after this one is done.
+	SPOTLANE_TIMER_DELAY_NEXT = 2
 };
 
 struct spotlane_timer {
