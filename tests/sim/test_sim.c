@@ -18,10 +18,16 @@
 
 #include <cmocka.h>
 
+#include "base/sanitize.h"
 #include "publish/publish.h"
 #include "sim.h"
 
-enum { JOBS_MAX = 16, TWICE_EVERY = 64, CHUNK = 16, SEEDS_DEFAULT = 10000, SECONDS_DEFAULT = 100 };
+enum {
+	JOBS_MAX = 16,
+	TWICE_EVERY = 64,
+	SEEDS_DEFAULT = 10000,
+	SECONDS_DEFAULT = SANITIZE_ADDRESS ? 45 : 100,
+};
 
 struct board { // shared by the processes of one run
 	struct sim_totals totals;

@@ -30,6 +30,7 @@ def options():
     parser.add_argument("--sanitize", choices=("address", "undefined", "thread"))
     parser.add_argument("--fuzz", type=int, metavar="SECONDS")
     parser.add_argument("--only", metavar="PATTERN")
+    parser.add_argument("--soak", type=int, metavar="SEEDS")
     return parser.parse_args()
 
 
@@ -109,6 +110,15 @@ class Session:
         self.title(f"planted defects under {kind}")
         run_script(kind, [os.path.join(TOP, "tests/support/planted/check"), kind], self.tally, 120)
 
+    def soak(self, seeds):
+        """The simulator alone: so many seeds, what went wrong, and which cells were visited."""
+        tree = self.built("plain")
+        self.title(f"soak: {seeds} seeds")
+        program = os.path.join(tree.path, "tests", "sim", "test_sim")
+        code = subprocess.run([program, "--soak", str(seeds)], check=False).returncode
+        self.tally.add([Result("plain", "test_sim", "I23__soak_visits_every_cell",
+                               "failed" if code else "passed", f"{seeds} seeds")])
+
     def lint(self):
         self.title("lint")
         run_script("lint", ["/usr/bin/python3", "-B", os.path.join(TOP, "tests/support/lint.py")],
@@ -156,6 +166,8 @@ def run(session, args):
         session.sanitized("tsan" if args.sanitize == "thread" else "asan")
     elif args.fuzz:
         fuzz.run(session, TOP, args.fuzz)
+    elif args.soak:
+        session.soak(args.soak)
     else:
         session.lint()
         session.plain()
