@@ -84,6 +84,8 @@ static void after_change(struct node *n, struct entry *e)
 		entry_event(n, e, ACTIVATION_EV_DONE);
 		return;
 	case STORE_CONFLICT:
+		if (e->op.kind == STORE_SPOT_CLEAN && e->op.row.exists)
+			peers_watch_anew(n, e->orphan.owner_node);
 		entry_fails(e, result_refused(RESULT_UNAVAILABLE, REASON_OWNER_UNUSABLE));
 		entry_event(n, e, ACTIVATION_EV_CONFLICT);
 		return;
@@ -300,7 +302,9 @@ static void do_clean(struct node *n, struct entry *e)
 {
 	bool creating = e->orphan.state == STORE_SPOT_CREATING;
 	e->op.row = e->orphan; // the fences as they were read
-	ask_store(n, e, creating ? STORE_SPOT_ABORT : STORE_SPOT_RELEASE, node_draw_id(n));
+	if (creating)
+		peers_put_watched(n, &e->orphan, &e->op);
+	ask_store(n, e, creating ? STORE_SPOT_CLEAN : STORE_SPOT_RELEASE, node_draw_id(n));
 }
 
 static void do_release(struct node *n, struct entry *e)

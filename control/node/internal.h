@@ -264,6 +264,10 @@ struct peer *peers_find(struct node *n, const char *node_id);
 enum peer_standing peers_standing(struct node *n, const char *node_id, struct store_boot_id boot,
 	struct lease_generation lease, uint64_t seen_ns);
 enum peer_standing peers_standing_of(struct node *n, struct peer *p);
+// The run as it stands in the view, for a conditional write: fills op's node and expect_beat.
+void peers_put_watched(const struct node *n, const struct store_spot_row *row, struct store_op *op);
+// A write showed that this node's run goes on: its watch begins anew, with a fresh view.
+void peers_watch_anew(struct node *n, const char *node_id);
 uint64_t peers_still_ns(const struct node *n, const struct peer *p);
 uint64_t peers_needed_ns(const struct node *n, const struct peer *p);
 

@@ -79,12 +79,13 @@ static enum peer_standing standing_of_row(const struct node *n, const struct pee
 		n->config.clock_rate_error_percent);
 }
 
-// The watch goes on where run and beat are those of the view before; else it begins with this answer.
+// The watch goes on where run and beat are those of the view before; else it begins with this
+// answer.
 static void merge(struct node *n, const struct store_node_row *row, struct peer *out)
 {
 	const struct peer *before = find(&n->peers, row->node_id);
-	bool same = before != NULL && !n->peers.gap && store_boot_equal(before->row.boot, row->boot) &&
-		    before->row.beat == row->beat;
+	bool same = before != NULL && !n->peers.gap &&
+		    store_boot_equal(before->row.boot, row->boot) && before->row.beat == row->beat;
 	*out = (struct peer){.row = *row, .since_ns = clock_boot_ns(n->clock)};
 	if (before != NULL)
 		out->told = before->told;
@@ -149,8 +150,11 @@ void peers_step(struct node *n)
 	struct peer_view *v = &n->peers;
 	if (n->phase != LEASE_HELD || v->lent || n->now_ns < v->next_ns)
 		return;
-	v->op = (struct store_op){
-		.kind = STORE_NODE_LIST, .id = node_draw_id(n), .nodes = v->rows, .done = listed, .arg = n};
+	v->op = (struct store_op){.kind = STORE_NODE_LIST,
+		.id = node_draw_id(n),
+		.nodes = v->rows,
+		.done = listed,
+		.arg = n};
 	v->lent = true;
 	v->request_ns = clock_boot_ns(n->clock);
 	node_submit(n, &v->op);
@@ -188,6 +192,24 @@ enum peer_standing peers_standing_of(struct node *n, struct peer *p)
 	return standing_of_row(n, p);
 }
 
+void peers_put_watched(const struct node *n, const struct store_spot_row *row, struct store_op *op)
+{
+	const struct peer *p = find((struct peer_view *)(uintptr_t)&n->peers, row->owner_node);
+	op->node = (struct store_node_row){.boot = row->owner_boot};
+	memcpy(op->node.node_id, row->owner_node, sizeof(op->node.node_id));
+	// Not in the view: over by its absence, and no beat makes it live again.
+	op->expect_beat =
+		p != NULL && store_boot_equal(p->row.boot, row->owner_boot) ? p->row.beat : 0;
+}
+
+void peers_watch_anew(struct node *n, const char *node_id)
+{
+	struct peer *p = find(&n->peers, node_id);
+	if (p != NULL)
+		p->since_ns = clock_boot_ns(n->clock);
+	peers_refresh(n);
+}
+
 uint64_t peers_still_ns(const struct node *n, const struct peer *p)
 {
 	return still_of(n, p);
@@ -198,7 +220,8 @@ uint64_t peers_needed_ns(const struct node *n, const struct peer *p)
 	return needed_ns(&p->row, n->config.clock_rate_error_percent);
 }
 
-uint32_t node_peers(const struct node *n, struct node_peer out[STORE_NODES_MAX], uint64_t *out_age_ns)
+uint32_t node_peers(
+	const struct node *n, struct node_peer out[STORE_NODES_MAX], uint64_t *out_age_ns)
 {
 	uint64_t now = clock_boot_ns(n->clock);
 	bool serves = n->peers.asked_ns != 0 && now - n->peers.asked_ns <= PEER_VIEW_MS * NS_PER_MS;

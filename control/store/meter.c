@@ -50,6 +50,7 @@ const char *store_op_kind_name(enum store_op_kind kind)
 	case STORE_SPOT_COMMIT:
 		return "spot.commit";
 	case STORE_SPOT_ABORT:
+	case STORE_SPOT_CLEAN:
 		return "spot.abort";
 	case STORE_SPOT_RELEASE:
 		return "spot.release";

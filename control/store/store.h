@@ -95,6 +95,9 @@ enum store_op_kind {
 	STORE_SPOT_LIST = 13, // pages by key: in row.key = after (zero: start), rows, limit → rows, count
 	STORE_NODE_FENCE = 14, // in: node.node_id, node.boot and expect_beat as watched: marks that run
 			       // as fenced → node. CONFLICT: node as it is. Repeated: DONE
+	STORE_SPOT_CLEAN = 16, // in: as ABORT, and node.node_id, node.boot, expect_beat: the claimant's run
+			       // as it was watched standing still. As ABORT while that run has not
+			       // beaten since (A8); CONFLICT with the row there: it has
 	STORE_SPOT_FENCE = 15, // in: node.node_id, node.boot of a run that is fenced or left, row.owner_*
 			       // of who takes, limit. Takes up to `limit` rows of that node, each by a
 			       // conditional write on its own row (boot and authority generation as

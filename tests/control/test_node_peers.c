@@ -180,6 +180,25 @@ static void A8__a_dead_claimants_row_is_cleaned_by_who_reads_it(void **state)
 	assert_string_equal(rig_row(r, "truck-1").owner_node, "n1");
 }
 
+// The view is up to one renewal interval old: a run that beats and claims meanwhile keeps its claim.
+static void A8_O4__a_claim_made_after_the_beat_moved_again_is_not_deleted(void **state)
+{
+	struct rig *r = *state;
+	rig_peer(r, "n2", 9, 1);
+	rig_peer_stops(r);
+	while (standing(r, "n2") != PEER_STILL)
+		rig_run(r, 100 * MS);
+	r->peer.beat += 1; // it was only slow, and goes on
+	memory_store_node_put(r->store, &r->peer);
+	put_row(r, "truck-1", STORE_SPOT_CREATING, 9, 1);
+	fake_resolve(r->dp, 0, "truck-1", "tracker");
+	rig_run(r, SECOND);
+	assert_string_equal(rig_row(r, "truck-1").owner_node, "n2");
+	assert_int_equal(fake_count(r->dp, FAKE_CONSTRUCT), 0);
+	assert_int_equal(fake_count(r->dp, FAKE_FAIL), 0); // it waits for that attempt
+	assert_int_equal(standing(r, "n2"), PEER_LIVE);
+}
+
 static void A8__a_followed_claimant_is_dead_at_once(void **state)
 {
 	struct rig *r = *state;
@@ -401,6 +420,7 @@ int main(void)
 		TEST(O5__the_last_view_serves_thirty_seconds),
 		TEST(A3_O4_Z5__a_dead_owner_is_unavailable_whatever_is_sent),
 		TEST(A8__a_dead_claimants_row_is_cleaned_by_who_reads_it),
+		TEST(A8_O4__a_claim_made_after_the_beat_moved_again_is_not_deleted),
 		TEST(A8__a_followed_claimant_is_dead_at_once),
 		TEST(A8_O4__a_run_newer_than_the_view_is_not_taken_for_dead),
 		TEST(A5__who_lost_to_another_node_looks_again_ever_more_slowly),

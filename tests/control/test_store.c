@@ -156,6 +156,25 @@ static void A8__abort_takes_its_own_attempt_only(void **state)
 	assert_int_equal(run_row(f, STORE_SPOT_CLAIM, &row, 84), STORE_DONE);
 }
 
+static void A8_O4__clean_takes_an_attempt_only_while_its_run_stands_still(void **state)
+{
+	struct fixture *f = on(state);
+	struct store_op join = {.kind = STORE_NODE_JOIN, .node = {.node_id = "n2", .ttl_ms = 15000}};
+	join.node.boot.bytes[0] = 9;
+	assert_int_equal(run_op(f->store, &join), STORE_DONE);
+	struct store_spot_row row = row_number(8, 1);
+	assert_int_equal(run_row(f, STORE_SPOT_CLAIM, &row, 81), STORE_DONE);
+	row = read_back(f, &row);
+	struct store_op clean = {.kind = STORE_SPOT_CLEAN, .node = join.node, .row = row};
+	clean.expect_beat = join.node.beat + 1; // another beat than the row's
+	assert_int_equal(run_op(f->store, &clean), STORE_CONFLICT);
+	assert_true(read_back(f, &row).exists);
+	clean = (struct store_op){.kind = STORE_SPOT_CLEAN, .node = join.node, .row = row};
+	clean.expect_beat = join.node.beat;
+	assert_int_equal(run_op(f->store, &clean), STORE_DONE);
+	assert_false(read_back(f, &row).exists);
+}
+
 static void T3__drawn_ranges_never_meet(void **state)
 {
 	struct fixture *f = on(state);
@@ -448,6 +467,7 @@ int main(void)
 		ON_BOTH(O7_I1__every_fence_is_in_the_statement),
 		ON_BOTH(O7__an_operation_repeated_with_its_id_is_done_once),
 		ON_BOTH(A8__abort_takes_its_own_attempt_only),
+		ON_BOTH(A8_O4__clean_takes_an_attempt_only_while_its_run_stands_still),
 		ON_BOTH(T3__drawn_ranges_never_meet),
 		ON_BOTH(O1_O2__join_renew_leave),
 		ON_BOTH(O4__join_takes_over_only_what_was_watched),

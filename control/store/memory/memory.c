@@ -104,7 +104,8 @@ static enum store_outcome spot_claim(struct memory_data *m, struct store_op *op)
 		spot_insert(m, &op->row);
 		return STORE_DONE;
 	}
-	bool mine = row->state == STORE_SPOT_CREATING && store_op_equal(row->last_operation, op->id);
+	bool mine =
+		row->state == STORE_SPOT_CREATING && store_op_equal(row->last_operation, op->id);
 	conflict_row(op, row);
 	return mine ? STORE_DONE : STORE_CONFLICT;
 }
@@ -128,13 +129,23 @@ static enum store_outcome spot_commit(struct memory_data *m, struct store_op *op
 	return mine ? STORE_DONE : STORE_CONFLICT;
 }
 
+// Does the run that op watched go on?
+static bool has_beaten_since(struct memory_data *m, const struct store_op *op)
+{
+	const struct store_node_row *row = node_row(m, op->node.node_id);
+	return row != NULL && store_boot_equal(row->boot, op->node.boot) && !row->fenced &&
+	       row->beat != op->expect_beat;
+}
+
 static enum store_outcome spot_delete(struct memory_data *m, struct store_op *op)
 {
 	struct store_spot_row room, *row = spot_find(m, op->row.key, &room);
 	if (row == NULL)
 		return conflict_row(op, NULL);
 	bool hit = fences_match(row, op);
-	if (op->kind == STORE_SPOT_ABORT)
+	if (op->kind == STORE_SPOT_CLEAN)
+		hit = hit && !has_beaten_since(m, op);
+	if (op->kind != STORE_SPOT_RELEASE)
 		hit = hit && row->state == STORE_SPOT_CREATING &&
 		      store_op_equal(row->last_operation, op->row.last_operation);
 	else
@@ -345,6 +356,7 @@ static enum store_outcome apply(struct memory_store *store, struct store_op *op)
 	case STORE_SPOT_COMMIT:
 		return spot_commit(m, op);
 	case STORE_SPOT_ABORT:
+	case STORE_SPOT_CLEAN:
 	case STORE_SPOT_RELEASE:
 		return spot_delete(m, op);
 	case STORE_SPOT_FORMER:
@@ -528,8 +540,7 @@ struct store *memory_store_create(struct clock *clock, uint64_t seed)
 	struct memory_data *data = mem_zalloc(sizeof(*data));
 	if (data == NULL)
 		return NULL;
-	struct store *store =
-		spot_rows_init(&data->spots) ? door_create(data, clock, seed) : NULL;
+	struct store *store = spot_rows_init(&data->spots) ? door_create(data, clock, seed) : NULL;
 	if (store == NULL) {
 		if (data->spots.buckets != NULL)
 			spot_rows_fini(&data->spots);

@@ -32,8 +32,8 @@ static int set_up(struct connection *c, uint32_t wait_ms)
 
 int connection_open(struct connection *c, const char *path, uint32_t wait_ms)
 {
-	int rc = sqlite3_open_v2(
-		path, &c->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
+	int rc = sqlite3_open_v2(path, &c->db,
+		SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, NULL);
 	return rc == SQLITE_OK ? set_up(c, wait_ms) : rc;
 }
 
@@ -189,13 +189,25 @@ static enum store_outcome commit_spot(struct connection *c, struct store_op *op)
 	return rc == SQLITE_OK ? conflict_or_repeat(c, op, STORE_SPOT_READY) : failed(c, rc);
 }
 
+static int bind_watched_run(sqlite3_stmt *s, const struct store_op *op)
+{
+	int rc = sqlite3_bind_text(s, 6, op->node.node_id, -1, SQLITE_TRANSIENT);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_bind_blob(s, 7, op->node.boot.bytes, 16, SQLITE_TRANSIENT);
+	return rc == SQLITE_OK ? sqlite3_bind_int64(s, 8, (sqlite3_int64)op->expect_beat) : rc;
+}
+
 static enum store_outcome delete_spot(struct connection *c, struct store_op *op)
 {
-	bool abort = op->kind == STORE_SPOT_ABORT;
-	sqlite3_stmt *s = fresh(c, abort ? STATEMENT_SPOT_ABORT : STATEMENT_SPOT_RELEASE);
+	bool clean = op->kind == STORE_SPOT_CLEAN, creating = clean || op->kind == STORE_SPOT_ABORT;
+	sqlite3_stmt *s = fresh(c, clean      ? STATEMENT_SPOT_CLEAN
+				   : creating ? STATEMENT_SPOT_ABORT
+					      : STATEMENT_SPOT_RELEASE);
 	int rc = bind_fences(s, &op->row);
-	if (rc == SQLITE_OK && abort)
+	if (rc == SQLITE_OK && creating)
 		rc = bind_op(s, 5, op->row.last_operation);
+	if (rc == SQLITE_OK && clean)
+		rc = bind_watched_run(s, op);
 	if (rc == SQLITE_OK)
 		rc = step_once(s);
 	if (rc != SQLITE_OK)
@@ -274,7 +286,8 @@ static enum store_outcome draw_generations(struct connection *c, struct store_op
 	return STORE_DONE;
 }
 
-static enum store_outcome read_node(struct connection *c, const char *id, struct store_node_row *out)
+static enum store_outcome read_node(
+	struct connection *c, const char *id, struct store_node_row *out)
 {
 	sqlite3_stmt *s = fresh(c, STATEMENT_NODE_READ);
 	*out = (struct store_node_row){0};
@@ -417,8 +430,8 @@ static enum store_outcome take_and_release(
 
 enum { FENCE_PAGE = 16 };
 
-static enum store_outcome read_page(
-	struct connection *c, const struct store_op *op, struct store_spot_row *rows, uint32_t *count)
+static enum store_outcome read_page(struct connection *c, const struct store_op *op,
+	struct store_spot_row *rows, uint32_t *count)
 {
 	uint32_t wanted = op->limit - op->count < FENCE_PAGE ? op->limit - op->count : FENCE_PAGE;
 	sqlite3_stmt *s = fresh(c, STATEMENT_SPOTS_OF_NODE);
@@ -489,6 +502,7 @@ enum store_outcome connection_run(struct connection *c, struct store_op *op)
 	case STORE_SPOT_COMMIT:
 		return commit_spot(c, op);
 	case STORE_SPOT_ABORT:
+	case STORE_SPOT_CLEAN:
 	case STORE_SPOT_RELEASE:
 		return delete_spot(c, op);
 	case STORE_SPOT_FORMER:
@@ -518,6 +532,7 @@ enum store_outcome connection_settle(struct connection *c, struct store_op *op)
 		there = look.row.exists && store_op_equal(look.row.last_operation, op->id);
 		break;
 	case STORE_SPOT_ABORT:
+	case STORE_SPOT_CLEAN:
 	case STORE_SPOT_RELEASE:
 		if (read_spot(c, &look) != STORE_DONE)
 			return STORE_UNKNOWN;

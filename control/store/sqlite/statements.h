@@ -25,6 +25,10 @@
 	X(SPOT_ABORT, "DELETE FROM spots WHERE key = ?1 AND state = 1 AND owner_boot = ?2 AND "    \
 		      "object_generation = ?3 AND authority_generation = ?4 AND "                  \
 		      "last_operation = ?5")                                                       \
+	X(SPOT_CLEAN, "DELETE FROM spots WHERE key = ?1 AND state = 1 AND owner_boot = ?2 AND "    \
+		      "object_generation = ?3 AND authority_generation = ?4 AND "                  \
+		      "last_operation = ?5 AND NOT EXISTS (SELECT 1 FROM nodes WHERE "             \
+		      "node_id = ?6 AND boot = ?7 AND fenced = 0 AND beat <> ?8)")                 \
 	X(SPOT_RELEASE, "DELETE FROM spots WHERE key = ?1 AND state = 2 AND owner_boot = ?2 AND "  \
 			"object_generation = ?3 AND authority_generation = ?4")                    \
 	X(SPOT_FORMER, "DELETE FROM spots WHERE key IN (SELECT key FROM (SELECT key FROM spots "   \
