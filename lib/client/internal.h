@@ -35,10 +35,16 @@ enum {
 	CLIENT_RECEIVE_ROUNDS = 16,   // receive batches in one poll
 	// a frame older than that many others is dropped by the node (M9)
 	CLIENT_COUNTER_WINDOW = 2048,
+	CLIENT_KEEPALIVE_S = 20,
 	CLIENT_COOKIE_FRESH_S = 55,   // after that long without traffic a cookie is asked for again
 };
 
-enum client_timer_kind { TIMER_DEADLINE = 1, TIMER_REPEAT = 2, TIMER_HELLO = 3 };
+enum client_timer_kind {
+	TIMER_DEADLINE = 1,
+	TIMER_REPEAT = 2,
+	TIMER_HELLO = 3,
+	TIMER_KEEPALIVE = 4
+};
 
 struct client_timer {
 	struct wheel_node node;
@@ -112,6 +118,8 @@ struct client_port {
 	uint32_t hello_wait_ms;
 	struct client_timer hello;
 	bool hello_due;
+	struct client_timer keepalive; // while somebody listens
+	uint64_t push_session, push_highest, push_seen; // the node's frames that were pushes (M9)
 	uint64_t used_ns; // when a frame last left, or a cookie came
 	bool refused; // the network said that nothing listens, and nothing was heard since
 	bool blocked; // the kernel's send buffer is full: wait for EPOLLOUT
@@ -147,6 +155,8 @@ struct spotlane_client {
 	uint64_t ended; // calls ended, ever
 	struct wheel wheel;
 	struct spotlane_client_stats stats;
+	spotlane_client_pushed *pushed; // NULL: nobody listens
+	void *pushed_arg;
 	uint8_t *in_bytes;
 	struct iovec in_iov[CLIENT_BATCH_FRAMES];
 	struct mmsghdr in_msgs[CLIENT_BATCH_FRAMES];
@@ -188,6 +198,10 @@ void port_ask_cookie(struct client_port *port);
 // Tells the sender of a reply that nothing more of it is needed.
 void port_ack_done(struct client_port *port, const struct wire_header *reply);
 bool port_is_ready(const struct client_port *port);
+
+// push.c
+void push_take(struct client_port *port, const struct wire_frame *frame);
+void push_keepalive(struct client_port *port);
 
 // rx.c. Takes what has arrived on the port.
 void port_receive(struct client_port *port);

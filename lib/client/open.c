@@ -163,6 +163,7 @@ static void port_init(spotlane_client *client, uint32_t index)
 	port->fd = -1;
 	port->cookie_state = COOKIE_ABSENT;
 	port->hello.kind = TIMER_HELLO;
+	port->keepalive.kind = TIMER_KEEPALIVE;
 	TAILQ_INIT(&port->queue);
 	TAILQ_INIT(&port->acks);
 	TAILQ_INIT(&port->leaving);

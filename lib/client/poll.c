@@ -46,6 +46,9 @@ static void timer_fired(spotlane_client *client, struct client_timer *timer)
 	case TIMER_REPEAT:
 		repeat_fired(client, container_of(timer, struct client_op, repeat));
 		return;
+	case TIMER_KEEPALIVE:
+		push_keepalive(container_of(timer, struct client_port, keepalive));
+		return;
 	case TIMER_HELLO:
 		hello_fired(client, container_of(timer, struct client_port, hello));
 		return;

@@ -272,6 +272,11 @@ void port_take_frame(struct client_port *port, struct span bytes)
 		return;
 	}
 	uint8_t family = frame.h.family;
+	if (family == WIRE_PUSH && frame.h.operation_scope == port->session) {
+		port->refused = false;
+		push_take(port, &frame);
+		return;
+	}
 	if (frame.h.operation_scope != port->session ||
 		(family != WIRE_CHALLENGE && family != WIRE_ACK && family != WIRE_REPLY)) {
 		stats->frames_unexpected++;

@@ -126,6 +126,8 @@ static void hello_put(struct client_port *port)
 		.family = WIRE_HELLO,
 		.session = port->session,
 		.counter = ++port->counter,
+		// A keepalive of a known session shows its cookie (M10).
+		.cookie = port->cookie_state == COOKIE_HELD ? port->cookie : 0,
 	};
 	batch_put(port, &h, span_of(NULL, 0), span_of(NULL, 0));
 	port->hello_due = false;

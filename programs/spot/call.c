@@ -27,6 +27,7 @@ static enum spotlane_call_family family_of(const struct spot_options *o)
 	case SPOT_VERB_LEAVE:
 		return SPOTLANE_CALL_LEAVE;
 	case SPOT_VERB_NONE:
+	case SPOT_VERB_LISTEN:
 	case SPOT_VERB_REQUEST:
 	case SPOT_VERB_REPLAY:
 	case SPOT_VERB_GEN:
@@ -236,6 +237,12 @@ enum spot_exit verb_call(const struct spot_options *o)
 		return bad;
 	}
 	struct spotlane_client_call call = call_of(o, &payload);
+	if (o->verb == SPOT_VERB_LISTEN) {
+		enum spot_exit heard = listen_after(o, client, &call);
+		spotlane_client_close(client);
+		free(payload.bytes);
+		return heard;
+	}
 	struct spotlane_reply reply;
 	int error = spotlane_client_call_wait(client, &call, &reply);
 	enum spot_exit code = SPOT_EXIT_OK;

@@ -14,9 +14,10 @@ static enum spot_exit help(const struct spot_options *o)
 		[SPOT_VERB_REPLAY] = "replay",
 		[SPOT_VERB_GEN] = "gen",
 		[SPOT_VERB_JOIN] = "join",
-		[SPOT_VERB_LEAVE] = "leave"};
+		[SPOT_VERB_LEAVE] = "leave",
+		[SPOT_VERB_LISTEN] = "listen"};
 	enum spot_verb verb = SPOT_VERB_NONE;
-	for (int i = SPOT_VERB_REQUEST; o->operand_count > 0 && i <= SPOT_VERB_LEAVE; i++)
+	for (int i = SPOT_VERB_REQUEST; o->operand_count > 0 && i <= SPOT_VERB_LISTEN; i++)
 		if (names[i] != NULL && strcmp(names[i], o->operands[0]) == 0)
 			verb = (enum spot_verb)i;
 	options_help(verb);
@@ -33,6 +34,7 @@ static enum spot_exit run(const struct spot_options *o)
 	case SPOT_VERB_LOOKUP:
 	case SPOT_VERB_JOIN:
 	case SPOT_VERB_LEAVE:
+	case SPOT_VERB_LISTEN:
 		return verb_call(o);
 	case SPOT_VERB_REPLAY:
 		return verb_replay(o);

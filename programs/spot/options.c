@@ -31,6 +31,8 @@ static const struct verb_words verbs[] = {
 		"puts an Actor into a User Spot, or into the node's Entry Spot; it comes to be so"},
 	{"leave", SPOT_VERB_LEAVE, 1, 1, "leave ACTOR",
 		"takes an Actor out of its Spot: of a User Spot to the Entry Spot, of that for good"},
+	{"listen", SPOT_VERB_LISTEN, 1, 2, "listen ID [PAYLOAD]",
+		"sends a message that asks for pushes, and prints each as a line"},
 	{"replay", SPOT_VERB_REPLAY, 1, 1, "replay FILE --rate N|max",
 		"sends recorded messages (JSON lines) and prints a table of the results"},
 	{"gen", SPOT_VERB_GEN, 1, 1, "gen vehicles --count N --seconds S --seed X",
@@ -43,8 +45,8 @@ static const struct verb_words verbs[] = {
 
 enum {
 	TALKS = VERB(REQUEST) | VERB(SEND) | VERB(CREATE) | VERB(CLOSE) | VERB(LOOKUP) |
-		VERB(REPLAY) | VERB(JOIN) | VERB(LEAVE),
-	MESSAGES = VERB(REQUEST) | VERB(SEND),
+		VERB(REPLAY) | VERB(JOIN) | VERB(LEAVE) | VERB(LISTEN),
+	MESSAGES = VERB(REQUEST) | VERB(SEND) | VERB(LISTEN),
 	ANSWERED = VERB(REQUEST) | VERB(CREATE) | VERB(CLOSE) | VERB(LOOKUP) | VERB(JOIN) |
 		VERB(LEAVE),
 };
@@ -238,10 +240,10 @@ static const struct option_words options[] = {
 		"source ports, to spread over the node's receive queues (default 1)"},
 	{"--type-map", VERB(REPLAY), "NAME=N[,…]", "pairs NAME=NUMBER", take_type_map,
 		"numbers of named message types (default position=1)"},
-	{"--count", VERB(GEN), "N", "a number from 1 to 10000000", take_count,
-		"vehicles (default 2000)"},
-	{"--seconds", VERB(GEN), "S", "a number from 1 to 604800", take_seconds,
-		"length of the recording (default 3600)"},
+	{"--count", VERB(GEN) | VERB(LISTEN), "N", "a number from 1 to 10000000", take_count,
+		"gen: vehicles; listen: pushes to wait for (default 2000)"},
+	{"--seconds", VERB(GEN) | VERB(LISTEN), "S", "a number from 1 to 604800", take_seconds,
+		"gen: length of the recording; listen: how long (default 3600)"},
 	{"--seed", VERB(GEN), "X", "a number", take_seed, "same seed, same output (default 1)"},
 };
 

@@ -37,6 +37,7 @@ enum spot_verb {
 	SPOT_VERB_VERSION = 9,
 	SPOT_VERB_JOIN = 10,
 	SPOT_VERB_LEAVE = 11,
+	SPOT_VERB_LISTEN = 12,
 };
 
 enum { SPOT_OPERANDS_MAX = 2 };

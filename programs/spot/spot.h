@@ -14,6 +14,10 @@ enum spot_exit verb_call(const struct spot_options *o);   // request, send, crea
 enum spot_exit verb_replay(const struct spot_options *o); // replay.c
 enum spot_exit verb_gen(const struct spot_options *o);    // gen.c
 
+// listen.c: the call that asks for pushes, then what is pushed.
+enum spot_exit listen_after(const struct spot_options *o, spotlane_client *client,
+	const struct spotlane_client_call *call);
+
 // ---- node.c ----
 // Opens a client and makes sure that the node answers; says on stderr what is wrong otherwise.
 enum spot_exit node_open(

@@ -24,6 +24,7 @@ struct spotlane_harness {
 	uint64_t calls;
 	unsigned refuse_calls;
 	unsigned spots;
+	char actor[256]; // whom the next turns are for; empty: the Spot
 };
 
 enum turn_state { TURN_NONE = 0, TURN_RUNNING = 1, TURN_WAITING = 2 };
@@ -60,6 +61,9 @@ struct spotlane_harness_spot {
 	struct buffer reply_bytes;
 	struct spotlane_harness_sent sent;
 	struct buffer sent_id, sent_payload;
+	struct spotlane_harness_sent pushed;
+	struct buffer pushed_payload;
+	unsigned changes_asked;
 	unsigned close_asked;
 	struct harness_timer timers[SPOTLANE_TIMERS_MAX];
 };
@@ -193,6 +197,53 @@ static spotlane_call host_offload(spotlane_turn turn,
 	return call;
 }
 
+static struct spotlane_bytes host_actor(spotlane_turn turn)
+{
+	struct spotlane_harness_spot *s = spot_of(turn.value, "actor");
+	const char *actor = s->harness->actor;
+	return (struct spotlane_bytes){actor, strlen(actor)};
+}
+
+static int host_join(spotlane_turn turn, struct spotlane_bytes actor_id, struct spotlane_bytes spot_id)
+{
+	(void)actor_id;
+	(void)spot_id;
+	spot_of(turn.value, "join")->changes_asked++;
+	return 0;
+}
+
+static int host_leave(spotlane_turn turn, struct spotlane_bytes actor_id)
+{
+	(void)actor_id;
+	spot_of(turn.value, "leave")->changes_asked++;
+	return 0;
+}
+
+// One client, always there.
+static int host_client(spotlane_turn turn, struct spotlane_client_handle *out)
+{
+	if (!spot_of(turn.value, "client")->wants_reply)
+		return -1;
+	memset(out, 0, sizeof(*out));
+	out->value[0] = 1;
+	return 0;
+}
+
+static int host_push(spotlane_turn turn, const struct spotlane_client_handle *to, uint16_t type,
+	uint16_t content, struct spotlane_bytes payload)
+{
+	struct spotlane_harness_spot *s = spot_of(turn.value, "push");
+
+	if (to->value[0] != 1 || payload.size > SPOTLANE_PUSH_BYTES_MAX)
+		return -1;
+	s->pushed.count++;
+	s->pushed.type = type;
+	s->pushed.content = content;
+	s->pushed.id = (struct spotlane_bytes){"", 0};
+	s->pushed.payload = buffer_set(&s->pushed_payload, payload);
+	return 0;
+}
+
 static uint64_t host_now_ns(spotlane_turn turn)
 {
 	return spot_of(turn.value, "now_ns")->harness->now_ns;
@@ -273,6 +324,13 @@ static const struct spotlane_host host_table = {
 	.timer_set = host_timer_set,
 	.timer_cancel = host_timer_cancel,
 	.cancel = host_cancel,
+	.actor = host_actor,
+	.send_actor = host_send,
+	.request_actor = host_request,
+	.join = host_join,
+	.leave = host_leave,
+	.client = host_client,
+	.push = host_push,
 };
 
 // ---- opening ----
@@ -382,6 +440,7 @@ static void spot_free(struct spotlane_harness_spot *s)
 	free(s->reply_bytes.data);
 	free(s->sent_id.data);
 	free(s->sent_payload.data);
+	free(s->pushed_payload.data);
 	free(s);
 }
 
@@ -610,6 +669,46 @@ struct spotlane_harness_reply spotlane_harness_run_offload(struct spotlane_harne
 struct spotlane_harness_sent spotlane_harness_last_sent(const struct spotlane_harness_spot *s)
 {
 	return s->sent;
+}
+
+struct spotlane_harness_sent spotlane_harness_last_push(const struct spotlane_harness_spot *s)
+{
+	return s->pushed;
+}
+
+void spotlane_harness_set_actor(struct spotlane_harness *h, const char *id)
+{
+	snprintf(h->actor, sizeof(h->actor), "%s", id);
+}
+
+static struct spotlane_bytes id_bytes(const char *id)
+{
+	return (struct spotlane_bytes){id, strlen(id)};
+}
+
+int spotlane_harness_join(struct spotlane_harness_spot *s, const char *actor_id)
+{
+	const struct spotlane_user_type *user = s->type.user;
+	int refused = 0;
+
+	if (s->kind != KIND_USER)
+		return 0;
+	if (user->joining != NULL)
+		refused = user->joining(s->self, id_bytes(actor_id));
+	if (refused == 0 && user->joined != NULL)
+		user->joined(s->self, id_bytes(actor_id));
+	return refused;
+}
+
+void spotlane_harness_leave(struct spotlane_harness_spot *s, const char *actor_id)
+{
+	if (s->kind == KIND_USER && s->type.user->left != NULL)
+		s->type.user->left(s->self, id_bytes(actor_id));
+}
+
+unsigned spotlane_harness_changes_asked(const struct spotlane_harness_spot *s)
+{
+	return s->changes_asked;
 }
 
 unsigned spotlane_harness_close_asked(const struct spotlane_harness_spot *s)

@@ -10,6 +10,9 @@
 enum {
 	ROOM_SAY = 1,
 	ROOM_READ = 2,
+	ROOM_LISTEN = 3,
+	ROOM_LISTENERS_MAX = 32,
+	ROOM_MEMBERS_MAX = 64,
 	ROOM_TITLE_BYTES_MAX = 64,
 	ROOM_LINE_BYTES_MAX = 240,
 	ROOM_LINES = 16, // a power of two
@@ -27,6 +30,8 @@ struct room {
 	uint32_t members;
 	uint32_t title_bytes;
 	char title[ROOM_TITLE_BYTES_MAX];
+	uint32_t listeners; // ever: the newest take the places of the oldest
+	struct spotlane_client_handle listener[ROOM_LISTENERS_MAX];
 	struct line lines[ROOM_LINES]; // the last ones said, by number
 };
 
@@ -87,6 +92,39 @@ static void answer_error(spotlane_turn turn, const struct spotlane_message *m,
 		host->reply_error(turn, kind, (struct spotlane_bytes){text, strlen(text)});
 }
 
+// Who hears is not said: a client that went away is dropped by the node.
+static void tell_listeners(struct room *r, spotlane_turn turn, struct spotlane_bytes line)
+{
+	struct spotlane_bytes who = host->actor(turn);
+	char text[256 + 2 + ROOM_LINE_BYTES_MAX];
+	size_t n = 0;
+	uint32_t count = r->listeners < ROOM_LISTENERS_MAX ? r->listeners : ROOM_LISTENERS_MAX;
+
+	if (who.size > 0) { // a member speaks
+		memcpy(text, who.data, who.size);
+		memcpy(text + who.size, ": ", 2);
+		n = who.size + 2;
+	}
+	memcpy(text + n, line.data, line.size);
+	for (uint32_t i = 0; i < count; i++)
+		host->push(turn, &r->listener[i], ROOM_SAY, SPOTLANE_TEXT,
+			(struct spotlane_bytes){text, n + line.size});
+}
+
+static void listen_to(struct room *r, spotlane_turn turn, const struct spotlane_message *m)
+{
+	struct spotlane_client_handle client;
+
+	if (host->client(turn, &client) != 0) {
+		answer_error(turn, m, SPOTLANE_REJECTED, "room: only clients can listen");
+		return;
+	}
+	for (uint32_t i = 0; i < ROOM_LISTENERS_MAX; i++)
+		if (memcmp(&r->listener[i], &client, sizeof(client)) == 0)
+			return; // listens already
+	r->listener[r->listeners++ % ROOM_LISTENERS_MAX] = client;
+}
+
 static void say(struct room *r, spotlane_turn turn, const struct spotlane_message *m)
 {
 	struct line *line = &r->lines[r->said % ROOM_LINES];
@@ -102,6 +140,7 @@ static void say(struct room *r, spotlane_turn turn, const struct spotlane_messag
 	memcpy(line->text, m->payload.data, m->payload.size);
 	line->bytes = (uint8_t)m->payload.size;
 	r->said++;
+	tell_listeners(r, turn, m->payload);
 	if (!m->wants_reply)
 		return;
 	n = snprintf(text, sizeof(text), "{\"said\":%" PRIu64 ",\"members\":%" PRIu32 "}", r->said,
@@ -138,10 +177,18 @@ static enum spotlane_outcome message(
 		say(room_of(self), turn, m);
 	else if (m->type == ROOM_READ)
 		read_lines(room_of(self), turn, m);
+	else if (m->type == ROOM_LISTEN)
+		listen_to(room_of(self), turn, m);
 	else
 		answer_error(
-			turn, m, SPOTLANE_UNSUPPORTED, "room: message types 1 (say), 2 (read)");
+			turn, m, SPOTLANE_UNSUPPORTED, "room: message types 1 (say), 2 (read), 3 (listen)");
 	return SPOTLANE_DONE;
+}
+
+static int joining(spotlane_instance self, struct spotlane_bytes actor_id)
+{
+	(void)actor_id;
+	return room_of(self)->members < ROOM_MEMBERS_MAX ? 0 : SPOTLANE_CAPACITY_EXCEEDED;
 }
 
 static void joined(spotlane_instance self, struct spotlane_bytes actor_id)
@@ -164,6 +211,7 @@ static const struct spotlane_user_type room_type = {
 	.create = create,
 	.dispose = dispose,
 	.message = message,
+	.joining = joining,
 	.joined = joined,
 	.left = left,
 };

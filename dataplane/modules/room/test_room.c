@@ -68,6 +68,8 @@ static void x__room_refuses_what_is_no_line(void **state)
 	assert_int_equal(spotlane_harness_request(
 		*state, 1, SPOTLANE_TEXT, (struct spotlane_bytes){big, 240}).kind, SPOTLANE_OK);
 	assert_int_equal(spotlane_harness_request(*state, 3, SPOTLANE_TEXT, text("")).kind,
+		SPOTLANE_OK);
+	assert_int_equal(spotlane_harness_request(*state, 4, SPOTLANE_TEXT, text("")).kind,
 		SPOTLANE_UNSUPPORTED);
 }
 
@@ -88,6 +90,31 @@ static void x__room_declines_an_odd_title(void **state)
 	assert_int_equal(spotlane_harness_end(s, SPOTLANE_CLOSE_EXPLICIT), 0);
 }
 
+static void B3_M10__room_admits_members_and_tells_listeners_who_speaks(void **state)
+{
+	struct spotlane_harness_reply r;
+	char id[8] = "m-00";
+
+	assert_int_equal(spotlane_harness_join(*state, "anna"), 0);
+	spotlane_harness_request(*state, 3, SPOTLANE_TEXT, text(""));
+	spotlane_harness_request(*state, 3, SPOTLANE_TEXT, text("")); // listens already
+	spotlane_harness_set_actor(harness, "anna");
+	r = spotlane_harness_request(*state, 1, SPOTLANE_TEXT, text("hi"));
+	assert_string_equal(r.payload.data, "{\"said\":1,\"members\":1}");
+	assert_int_equal(spotlane_harness_last_push(*state).count, 1);
+	assert_string_equal(spotlane_harness_last_push(*state).payload.data, "anna: hi");
+	spotlane_harness_set_actor(harness, "");
+	spotlane_harness_request(*state, 1, SPOTLANE_TEXT, text("tea"));
+	assert_string_equal(spotlane_harness_last_push(*state).payload.data, "tea");
+	spotlane_harness_leave(*state, "anna");
+	for (int i = 0; i < 64; i++) {
+		id[2] = (char)('0' + i / 10);
+		id[3] = (char)('0' + i % 10);
+		assert_int_equal(spotlane_harness_join(*state, id), 0);
+	}
+	assert_int_equal(spotlane_harness_join(*state, "one more"), SPOTLANE_CAPACITY_EXCEEDED);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -95,6 +122,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup_teardown(
 			x__room_reads_the_last_sixteen_lines, setup, teardown),
 		cmocka_unit_test_setup_teardown(x__room_refuses_what_is_no_line, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			B3_M10__room_admits_members_and_tells_listeners_who_speaks, setup,
+			teardown),
 		cmocka_unit_test_setup_teardown(x__room_declines_an_odd_title, setup, teardown),
 	};
 	int failed;

@@ -206,6 +206,23 @@ void spotlane_reply_free(struct spotlane_reply *reply);
 size_t spotlane_result_text(const struct spotlane_client_result *result, const void *id,
 	size_t id_bytes, char *out, size_t size);
 
+// ---- pushes (M10) ----
+
+// What a Spot sent unasked, to a client whose request it once answered.
+struct spotlane_push {
+	uint8_t spot_key[16]; // of the Spot, or of the Actor whose turn sent it
+	uint16_t message_type;
+	uint16_t content_type; // enum spotlane_content_type
+	uint32_t port;         // source port index, from 0
+	const void *payload;   // borrowed until the callback returns
+	size_t payload_bytes;
+};
+typedef void spotlane_client_pushed(void *arg, const struct spotlane_push *push);
+// From now on pushes are given to `pushed`, inside poll(), each once and in no promised order, and a
+// keepalive leaves each port every 20 s of silence on the node's side, so that Spots may push for as
+// long as poll() is called. NULL ends it. Pushes that nobody listens to are counted and dropped.
+void spotlane_client_listen(spotlane_client *client, spotlane_client_pushed *pushed, void *arg);
+
 // ---- statistics ----
 
 struct spotlane_client_stats {
@@ -236,6 +253,7 @@ struct spotlane_client_stats {
 	uint64_t hellos;
 	uint64_t send_errors; // datagrams the kernel refused
 	uint64_t refused;     // "nothing listens there" reports of the network
+	uint64_t pushes;      // given to the listener
 };
 void spotlane_client_stats_read(const spotlane_client *client, struct spotlane_client_stats *out);
 

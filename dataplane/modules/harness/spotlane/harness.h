@@ -76,6 +76,16 @@ uint64_t spotlane_harness_timer_due(const struct spotlane_harness_spot *s, const
 // without such a timer.
 void spotlane_harness_tick(struct spotlane_harness_spot *s, const char *name);
 
+// The Actor whom the following turns are for; "" = the Spot itself.
+void spotlane_harness_set_actor(struct spotlane_harness *h, const char *id);
+// joining, then joined unless it refused; returns what joining said. leave: left.
+int spotlane_harness_join(struct spotlane_harness_spot *s, const char *actor_id);
+void spotlane_harness_leave(struct spotlane_harness_spot *s, const char *actor_id);
+// Times that the module asked for joins and leaves.
+unsigned spotlane_harness_changes_asked(const struct spotlane_harness_spot *s);
+// The last push, and how many there were. The one client is always there.
+struct spotlane_harness_sent spotlane_harness_last_push(const struct spotlane_harness_spot *s);
+
 // Times that close_self was asked for.
 unsigned spotlane_harness_close_asked(const struct spotlane_harness_spot *s);
 
