@@ -9,12 +9,21 @@
 struct fault_file {
 	sqlite3_file base;
 	sqlite3_file *real;
+	const char *name; // SQLite keeps it while the file is open; NULL: a file without one
 };
 
 static sqlite3_vfs shim;
 static sqlite3_vfs *under;
 static atomic_int write_fault, sync_fault;
 static _Atomic uint64_t syncs;
+static fault_vfs_seen seen; // set while no file is in use
+
+static void tell(sqlite3_file *f, const struct fault_vfs_event *event)
+{
+	const char *name = ((struct fault_file *)f)->name;
+	if (seen != NULL && name != NULL)
+		seen(name, event);
+}
 
 static sqlite3_file *real_of(sqlite3_file *file)
 {
@@ -36,17 +45,26 @@ static int shim_read(sqlite3_file *f, void *to, int n, sqlite3_int64 at)
 static int shim_write(sqlite3_file *f, const void *from, int n, sqlite3_int64 at)
 {
 	int fault = atomic_load(&write_fault);
-	return fault != 0 ? fault : PASS(f, xWrite, from, n, at);
+	int rc = fault != 0 ? fault : PASS(f, xWrite, from, n, at);
+	if (rc == SQLITE_OK)
+		tell(f, &(struct fault_vfs_event){FAULT_VFS_WRITE, at, from, (size_t)n});
+	return rc;
 }
 static int shim_truncate(sqlite3_file *f, sqlite3_int64 size)
 {
-	return PASS(f, xTruncate, size);
+	int rc = PASS(f, xTruncate, size);
+	if (rc == SQLITE_OK)
+		tell(f, &(struct fault_vfs_event){FAULT_VFS_TRUNCATE, size, NULL, 0});
+	return rc;
 }
 static int shim_sync(sqlite3_file *f, int flags)
 {
 	int fault = atomic_load(&sync_fault);
 	atomic_fetch_add(&syncs, 1);
-	return fault != 0 ? fault : PASS(f, xSync, flags);
+	int rc = fault != 0 ? fault : PASS(f, xSync, flags);
+	if (rc == SQLITE_OK)
+		tell(f, &(struct fault_vfs_event){FAULT_VFS_SYNC, 0, NULL, 0});
+	return rc;
 }
 static int shim_size(sqlite3_file *f, sqlite3_int64 *size)
 {
@@ -102,6 +120,7 @@ static int shim_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file
 	(void)vfs;
 	struct fault_file *f = (struct fault_file *)file;
 	f->base.pMethods = NULL;
+	f->name = name;
 	f->real = calloc(1, (size_t)under->szOsFile);
 	if (f->real == NULL)
 		return SQLITE_NOMEM;
@@ -113,6 +132,20 @@ static int shim_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file
 	return rc;
 }
 
+static int shim_delete(sqlite3_vfs *vfs, const char *name, int sync_directory)
+{
+	(void)vfs;
+	int rc = under->xDelete(under, name, sync_directory);
+	if (rc == SQLITE_OK && seen != NULL)
+		seen(name, &(struct fault_vfs_event){FAULT_VFS_DELETE, 0, NULL, 0});
+	return rc;
+}
+
+void fault_vfs_watch(fault_vfs_seen watcher)
+{
+	seen = watcher;
+}
+
 void fault_vfs_install(void)
 {
 	under = sqlite3_vfs_find(NULL);
@@ -120,6 +153,7 @@ void fault_vfs_install(void)
 	shim.zName = "fault";
 	shim.szOsFile = sizeof(struct fault_file);
 	shim.xOpen = shim_open;
+	shim.xDelete = shim_delete;
 	sqlite3_vfs_register(&shim, 1);
 }
 
