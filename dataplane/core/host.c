@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What modules may ask of the host during a turn (X2, X3, X5, X6). Every function finds its worker
 // through the turn's number and refuses a number that names no turn on the stack.
+#include "core/host.h"
+
 #include <string.h>
 
 #include "core/call.h"
 #include "core/cancel.h"
 #include "core/copy.h"
 #include "core/core.h"
-#include "core/host.h"
 #include "core/offload.h"
 #include "core/push.h"
 #include "core/resolve.h"

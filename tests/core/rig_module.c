@@ -169,15 +169,9 @@ static enum spotlane_outcome ask_actor(spotlane_turn t, const struct spotlane_me
 	return SPOTLANE_DONE;
 }
 
-static enum spotlane_outcome common(spotlane_turn t, const struct spotlane_message *m)
+static enum spotlane_outcome ask_or_wait(spotlane_turn t, const struct spotlane_message *m)
 {
 	switch (m->type) {
-	case DO_ECHO:
-		host->reply(t, m->content, m->payload);
-		return SPOTLANE_DONE;
-	case DO_LOG:
-		log_value(m, 0);
-		return SPOTLANE_DONE;
 	case DO_ASK:
 		return ask(t, m, DO_ECHO, SPOTLANE_WAIT);
 	case DO_ASK_YIELD:
@@ -194,6 +188,31 @@ static enum spotlane_outcome common(spotlane_turn t, const struct spotlane_messa
 		return ask(t, m, DO_HOLD, SPOTLANE_YIELD);
 	case DO_WAIT_NOTHING:
 		return SPOTLANE_WAIT;
+	case DO_OFFLOAD:
+		return host->offload(t, reverse, m->payload, m->payload.size).value != 0
+			? SPOTLANE_WAIT
+			: SPOTLANE_DONE;
+	case DO_HOLD: // a call that only a deadline ends: a Spot that does not exist
+		host->request(t, (struct spotlane_bytes){"nobody-home", 11}, DO_ECHO, SPOTLANE_BYTES,
+			(struct spotlane_bytes){"", 0}, 0);
+		return SPOTLANE_WAIT;
+	case DO_ASK_ACTOR:
+	case DO_ASK_ACTOR_YIELD:
+		return ask_actor(t, m);
+	default:
+		return SPOTLANE_DONE;
+	}
+}
+
+static enum spotlane_outcome common(spotlane_turn t, const struct spotlane_message *m)
+{
+	switch (m->type) {
+	case DO_ECHO:
+		host->reply(t, m->content, m->payload);
+		return SPOTLANE_DONE;
+	case DO_LOG:
+		log_value(m, 0);
+		return SPOTLANE_DONE;
 	case DO_SEND:
 		if (host->send(t, m->payload, DO_LOG, SPOTLANE_BYTES, m->payload) != 0)
 			host->reply_error(
@@ -214,14 +233,6 @@ static enum spotlane_outcome common(spotlane_turn t, const struct spotlane_messa
 		spend(m);
 		log_value(m, 8);
 		return SPOTLANE_DONE;
-	case DO_OFFLOAD:
-		return host->offload(t, reverse, m->payload, m->payload.size).value != 0
-			? SPOTLANE_WAIT
-			: SPOTLANE_DONE;
-	case DO_HOLD: // a call that only a deadline ends: a Spot that does not exist
-		host->request(t, (struct spotlane_bytes){"nobody-home", 11}, DO_ECHO, SPOTLANE_BYTES,
-			(struct spotlane_bytes){"", 0}, 0);
-		return SPOTLANE_WAIT;
 	case DO_TIMER:
 		memcpy(&rig_log.timer, m->payload.data, sizeof(rig_log.timer));
 		set_timer(t);
@@ -236,9 +247,6 @@ static enum spotlane_outcome common(spotlane_turn t, const struct spotlane_messa
 		log_value(m, 0);
 		host->reply(t, SPOTLANE_TEXT, host->actor(t));
 		return SPOTLANE_DONE;
-	case DO_ASK_ACTOR:
-	case DO_ASK_ACTOR_YIELD:
-		return ask_actor(t, m);
 	case DO_KEEP:
 		rig_log.client_returned = host->client(t, &rig_log.client);
 		return SPOTLANE_DONE;
@@ -257,7 +265,7 @@ static enum spotlane_outcome common(spotlane_turn t, const struct spotlane_messa
 		reply_big(t, m);
 		return SPOTLANE_DONE;
 	default:
-		return SPOTLANE_DONE;
+		return ask_or_wait(t, m);
 	}
 }
 
