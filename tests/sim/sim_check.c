@@ -60,9 +60,9 @@ void sim_check_built(struct sim_node *n, uint32_t kind, uint32_t number, uint64_
 	s->built[s->built_count++] = generation;
 	if (!sim_node_lease_live(n))
 		return; // whatever it is, it is never published
-	// A claim whose claimant another node takes for dead may be cleaned up by it (A8), and the
-	// claimant may go on all the same; its commit then meets no claim. Without any, never.
-	if (claimed_ns(s, generation) < s->now_ns)
+	// A claimant that was without a lease may have lost its claim to who cleans up after the dead
+	// (A8); when it is back it goes on, and its commit meets no claim.
+	if (n->lapsed_ns >= claimed_ns(s, generation))
 		return;
 	bool exists = memory_store_spot(s->rows, key_of(kind, number), &row);
 	sim_check(s,
