@@ -53,6 +53,8 @@ static void fill_message(struct sim *s, struct wire_header *h)
 	static const uint16_t types[] = {
 		SIM_COUNT, SIM_COUNT, SIM_COUNT, SIM_ASK, SIM_ASK, SIM_WORK, SIM_CLOSE};
 	h->message_type = types[rng_below(&s->rng, 7)];
+	if (s->quiet && h->message_type == SIM_ASK) // Spots that wait for each other use budgets up
+		h->message_type = SIM_WORK;
 	bool intent = rng_below(&s->rng, 2) == 0, one_way = rng_below(&s->rng, 8) == 0;
 	if (intent)
 		h->spot_type = type_key_of("cell").value;
