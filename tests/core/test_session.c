@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "rig.h"
 
+#include "base/rng.h"
+
 static struct rig_reply r;
 static const uint8_t key[16] = "a key of sixteen";
 
@@ -39,6 +41,45 @@ static void M9_I19__each_counter_is_taken_once_within_the_window(void **state)
 	assert_int_equal(offer(&t, p, 9, 1000000, 1), SESSION_FRESH);
 	assert_int_equal(offer(&t, p, 9, 1000000 - 2047, 1), SESSION_FRESH);
 	session_table_fini(&t);
+}
+
+// As ingress does it: the short way first.
+static enum session_verdict offer_short(
+	struct session_table *t, struct peer p, uint64_t id, uint64_t counter, uint64_t now)
+{
+	return session_take_next(t, &p, id, counter, now) ? SESSION_FRESH
+							  : offer(t, p, id, counter, now);
+}
+
+// Two sessions, repeats, gaps, a wrong source, time: both ways must say the same of every frame.
+static void M9_I19__the_short_way_judges_as_the_long_one(void **state)
+{
+	(void)state;
+	struct session_table plain, quick;
+	struct rng rng;
+	uint64_t next[2] = {1, 1}, now = 1, fresh = 0;
+	assert_true(session_table_init(&plain, 4, key));
+	assert_true(session_table_init(&quick, 4, key));
+	rng_seed(&rng, 7);
+	for (int i = 0; i < 200000; i++) {
+		uint32_t which = rng_below(&rng, 16) == 0, turn = (uint32_t)rng_below(&rng, 32);
+		uint64_t counter = next[which];
+		struct peer p = peer_of(turn == 0 ? 9 : (uint16_t)(1 + which));
+		if (turn == 1)
+			counter += rng_below(&rng, 5000);
+		else if (turn == 2 && counter > 1)
+			counter -= rng_below(&rng, counter < 3000 ? counter : 3000);
+		if (turn == 3)
+			now += 700000000;
+		if (turn != 0 && counter >= next[which])
+			next[which] = counter + 1;
+		enum session_verdict v = offer(&plain, p, 5 + which, counter, now);
+		assert_int_equal(offer_short(&quick, p, 5 + which, counter, now), v);
+		fresh += v == SESSION_FRESH;
+	}
+	assert_true(fresh > 100000 && fresh < 200000);
+	session_table_fini(&plain);
+	session_table_fini(&quick);
 }
 
 static void M9__the_window_moves_only_when_the_frame_is_taken(void **state)
@@ -322,6 +363,7 @@ static void x__garbage_and_client_families_are_counted_drops(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(M9_I19__the_short_way_judges_as_the_long_one),
 		cmocka_unit_test(M9_I19__each_counter_is_taken_once_within_the_window),
 		cmocka_unit_test(M9__the_window_moves_only_when_the_frame_is_taken),
 		cmocka_unit_test(M9__a_session_belongs_to_one_source),

@@ -106,6 +106,37 @@ static void L1__the_largest_bounds_are_exact(void **state)
 	assert_level(&word, UINT64_C(8) * LANE_COUNT_LIMIT, LANE_COUNT_LIMIT);
 }
 
+static void reserve_empty_and_return(bool sole)
+{
+	struct lane_word word;
+	struct lane_bounds one = {.bytes_max = 100, .count_max = 1};
+
+	lane_word_init(&word, false);
+	assert_false(lane_reserve_empty(&word, one, 101, sole)); // beyond the bytes
+	assert_level(&word, 0, 0);
+	assert_true(lane_reserve_empty(&word, one, 100, sole));
+	assert_level(&word, 100, 1);
+	assert_false(lane_reserve_empty(&word, DEFAULTS, 10, sole)); // not empty any more
+	assert_int_equal(lane_reserve(&word, DEFAULTS, 10), LANE_ADMITTED); // others may
+	assert_level(&word, 110, 2);
+	assert_false(lane_return_last(&word, 100, sole));
+	assert_level(&word, 10, 1);
+	assert_true(lane_return_last(&word, 10, sole));
+	assert_level(&word, 0, 0);
+	assert_true(lane_seal(&word));
+	assert_false(lane_reserve_empty(&word, DEFAULTS, 10, sole));
+	lane_word_init(&word, true);
+	assert_false(lane_reserve_empty(&word, DEFAULTS, 10, sole)); // opening
+	assert_true(lane_level(&word).opening);
+}
+
+static void L1_L4_L5__a_turn_at_once_reserves_an_empty_lane_exactly(void **state)
+{
+	(void)state;
+	reserve_empty_and_return(true);
+	reserve_empty_and_return(false);
+}
+
 static void A7__an_opening_lane_admits_only_its_first_message(void **state)
 {
 	struct lane_word word;
@@ -393,6 +424,7 @@ int main(void)
 		cmocka_unit_test(L1__two_lanes_count_separately),
 		cmocka_unit_test(L1_L4__whichever_bound_is_hit_first_refuses_and_changes_nothing),
 		cmocka_unit_test(L1__the_largest_bounds_are_exact),
+		cmocka_unit_test(L1_L4_L5__a_turn_at_once_reserves_an_empty_lane_exactly),
 		cmocka_unit_test(A7__an_opening_lane_admits_only_its_first_message),
 		cmocka_unit_test(L4_C4__a_seal_is_one_step_from_empty),
 		cmocka_unit_test(L6__lifecycle_first_and_the_ninth_turn_pays_the_debt),
