@@ -271,8 +271,9 @@ static int run_open(struct memory_run *r)
 		(struct planted){.clock = r->node.clock, .delay_ns = r->options->plant_delay_ns};
 	bool right = say_hello(r) && build_spots(r);
 	// Full-grown shards of the route table are mapped, so jemalloc does not know of them.
-	size_t all = allocated_bytes() - before + route_bytes(r->node.routes);
-	double spot_bytes = (double)all / r->options->spots;
+	// With few Spots what the node itself gave back meanwhile can outweigh them.
+	double all = (double)allocated_bytes() - (double)before + (double)route_bytes(r->node.routes);
+	double spot_bytes = all / r->options->spots;
 	right = right &&
 		(r->yardstick = yardstick_create(r->load.keys, r->options->spots)) != NULL &&
 		load_init_beside(&r->beside, &r->load) && measure(r, &figures);
