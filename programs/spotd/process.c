@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "api/api.h"
 #include "base/check.h"
@@ -486,13 +487,40 @@ static bool start_threads(struct process *p)
 	return p->threads_started;
 }
 
-static void close_all(struct process *p)
+// Work that a forced stop cut off: Spots that hold items cannot be taken apart piece by piece.
+static bool holds_work(const struct process *p)
+{
+	struct node_status s;
+	if (p->node == NULL)
+		return false;
+	node_status(p->node, &s);
+	return s.closes_running + s.closes_stuck + s.activations_running + s.resolves_running +
+		       s.spots_live[SPOT_KIND_ENTRY] + s.spots_live[SPOT_KIND_USER] +
+		       s.spots_live[SPOT_KIND_INSTANCE] >
+	       0;
+}
+
+// The store is closed by now; the rest of this process is the kernel's to take back.
+static void end_at_once(struct process *p, enum spotd_exit code)
+{
+	fabrics_close(&p->fabrics);
+	store_lock_release(&p->lock);
+	log_line(LOG_LEVEL_WARN, "work was cut off; its rows are released at this node's next start");
+	log_line(code == SPOTD_EXIT_CLEAN ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR, "ended with exit code %d",
+		(int)code);
+	host_fini(&p->host);
+	_exit((int)code);
+}
+
+static void close_all(struct process *p, enum spotd_exit code)
 {
 	if (p->node != NULL)
 		node_halt(p->node);
 	if (p->threads_started)
 		dp_threads_stop(p->dp);
 	store_destroy(p->store);
+	if (holds_work(p))
+		end_at_once(p, code);
 	node_destroy(p->node);
 	loop_destroy(p->loop);
 	fabrics_close(&p->fabrics);
@@ -532,7 +560,7 @@ enum spotd_exit process_run(const struct config *config, const char *config_path
 		code = open_control(p, config_path);
 	if (code == SPOTD_EXIT_CLEAN)
 		code = serve(p);
-	close_all(p);
+	close_all(p, code);
 	mem_free(p);
 	log_line(code == SPOTD_EXIT_CLEAN ? LOG_LEVEL_INFO : LOG_LEVEL_ERROR,
 		"ended with exit code %d", (int)code);
