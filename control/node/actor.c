@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Actors on this node (B1-B3). One `struct change` per Actor whose membership changes; an Actor at rest
-// is its route and its place in the data plane, nothing here.
+// Actors on this node (B1-B3). One `struct change` per Actor whose membership changes; an Actor at
+// rest is its route and its place in the data plane, nothing here.
 //
 //   join   ADMITTING ─► (LEAVING) ─► ENTERING      leave for good   LEAVING
 //              └ refused: nothing changed           (another Spot: as join)
@@ -184,9 +184,10 @@ static void undo(struct node *n, struct change *c, struct result why)
 
 static void enter(struct node *n, struct change *c)
 {
-	enum route_write written = publish_pending() > n->config.rcu_pending_max
-					   ? ROUTE_STALLED
-					   : route_publish(n->routes, c->key, dp_actor_route(c->new));
+	bool stalls = publish_pending() > n->config.rcu_pending_max;
+	enum route_write written = stalls
+		? ROUTE_STALLED
+		: route_publish(n->routes, c->key, dp_actor_route(c->new));
 	if (written == ROUTE_WRITTEN) {
 		c->stage = CHANGE_ENTERING;
 		send(n, c, COMMAND_ACTOR_ENTER, home_of(c->new_host));

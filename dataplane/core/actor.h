@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// Actors (B1-B3): members of an Entry or a User Spot. An Actor's *place* in a Spot is an execution
-// object of its own on the Spot's home worker: lane with both bounds, queue, route under the Actor's
-// key. What differs by the kind of the host is in the place's type:
+// Actors (B1-B3): members of an Entry or a User Spot. An Actor's *place* in a Spot is an
+// execution object of its own on the Spot's home worker: lane with both bounds, queue, route
+// under the Actor's key. What differs by the kind of the host is in the place's type:
 //
-//   Entry   the place has its own gate and stands in the worker's ready set by itself (X1): two Actors
-//           of one Entry Spot run turns independently of each other and of the Spot's lane
-//   User    the place has no gate (GATE_HOSTED): the host takes its items in turn with its own, so the
-//           Spot has one gate for everything
+//   Entry   the place has its own gate and stands in the worker's ready set by itself (X1): two
+//           Actors of one Entry Spot run turns independently of each other and of the Spot's
+//           lane
+//   User    the place has no gate (GATE_HOSTED): the host takes its items in turn with its own,
+//           so the Spot has one gate for everything
 //
-// A place never moves. An Actor that changes Spot gets a new place, and its old one ends after what it
-// accepted; in between messages wait where they came in (park.h). Admission, entering and leaving are
-// commands in the host's lifecycle lane (B2), led by control.
+// A place never moves. An Actor that changes Spot gets a new place, and its old one ends after
+// what it accepted; in between messages wait where they came in (park.h). Admission, entering and
+// leaving are commands in the host's lifecycle lane (B2), led by control.
 //
-// Threads: built and freed by control; admission fields as struct dp_spot's; the rest home worker.
+// Threads: built and freed by control; admission fields as struct dp_spot's; the rest home
+// worker.
 
 #include <stdbool.h>
 #include <stdint.h>

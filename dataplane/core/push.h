@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// Push to clients (M10). A handle says where a client's session is: worker, address, session. The lease
-// is the session itself, in the bounded table of the worker that received its frames: it holds while
-// that worker has taken a frame of the session within PUSH_LEASE_NS (a client that listens sends a
-// keepalive). So a handle costs no table of its own, and other messages nothing. A push leaves through
-// the session's worker, in one frame; expired or without room it is dropped and counted. Any worker.
+// Push to clients (M10). A handle says where a client's session is: worker, address, session. The
+// lease is the session itself, in the bounded table of the worker that received its frames: it
+// holds while that worker has taken a frame of the session within PUSH_LEASE_NS (a client that
+// listens sends a keepalive). So a handle costs no table of its own, and other messages nothing.
+// A push leaves through the session's worker, in one frame; expired or without room it is dropped
+// and counted. Any worker.
 
 #include <stdbool.h>
 #include <stdint.h>

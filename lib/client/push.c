@@ -6,7 +6,8 @@
 
 enum { PUSH_WINDOW = 64 };
 
-// A node's frames to one port come from one of its sessions; another one is another run of the node.
+// A node's frames to one port come from one of its sessions; another one is another run of the
+// node.
 static bool is_repeat(struct client_port *port, const struct wire_header *h)
 {
 	if (port->push_session != h->session) {

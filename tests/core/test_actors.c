@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Actors on their node (B1-B3, X1): places, gates, queues, membership. The steps of control by hand.
+// Actors on their node (B1-B3, X1): places, gates, queues, membership. The steps of control by
+// hand.
 #include "rig.h"
 
 static struct rig_reply r;
