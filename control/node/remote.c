@@ -91,7 +91,8 @@ enum remote_verdict remote_publish(
 {
 	struct remote_peer *owner = find(n, row->owner_node, row->owner_boot);
 	if (owner == NULL)
-		return peers_find(n, row->owner_node) != NULL ? REMOTE_NO_ADDRESS : REMOTE_NOT_USABLE;
+		return peers_find(n, row->owner_node) != NULL ? REMOTE_NO_ADDRESS
+							      : REMOTE_NOT_USABLE;
 	if (!usable(n, owner->peer))
 		return REMOTE_NOT_USABLE;
 	if (publish_pending() > n->config.rcu_pending_max)
@@ -128,8 +129,8 @@ static void drop_routes(struct node *n, const struct dp_peer *owner)
 	}
 }
 
-// A run whose standing makes it no member: what it says means nothing any more. One whose beat stands
-// still is a member yet: it may come back and say that it refused.
+// What a run that is no member says means nothing any more. One whose beat stands still is a
+// member yet: it may come back and say that it refused.
 static bool is_member(enum peer_standing standing)
 {
 	return standing == PEER_LIVE || standing == PEER_STILL;

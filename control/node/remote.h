@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// Routes to Spots of other nodes, control's half (R1, R2): published when a stored row says Ready and its
-// owner counts as live, retired when they age, when their owner's run is over, when the store comes back
-// after it was out of reach, and replaced by whatever is read next. Workers see the rest by themselves
-// (dp/remote.h). Control thread only.
+// Routes to Spots of other nodes, control's half (R1, R2): published when a stored row says Ready
+// and its owner counts as live, retired when they age, when their owner's run is over, when the
+// store comes back after it was out of reach, and replaced by whatever is read next. Workers see
+// the rest by themselves (dp/remote.h). Control thread only.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,7 +40,7 @@ void remote_end(struct node *n); // no worker reads any more
 
 enum remote_verdict {
 	REMOTE_PUBLISHED = 1,
-	REMOTE_NOT_USABLE = 2, // the owner's beat stands still, or it is not in the view: look again later
+	REMOTE_NOT_USABLE = 2, // its beat stands still, or it is not in the view: look again later
 	REMOTE_NO_ADDRESS = 3, // the owner cannot be reached from here
 	REMOTE_STALLED = 4,    // R3
 	REMOTE_NO_MEMORY = 5,

@@ -89,7 +89,7 @@ void egress_small(struct dp_worker *w, const struct peer *peer, struct wire_head
 // A result that is passed on as it came: to a client, or as a notice to a peer.
 void egress_pass(struct dp_worker *w, const struct envelope *env, struct result result,
 	uint16_t content, uint8_t flags, struct span body);
-// What lies in front of the payload and travels with every frame of it: a sealed reply route, or nothing.
+// What lies in front of the payload and travels with each frame: a sealed reply route, or nothing.
 struct span egress_front(const struct envelope *env);
 // The family of a reply to there.
 uint8_t egress_reply_family(const struct envelope *env);

@@ -66,15 +66,16 @@ static uint32_t budget_us(const struct dp_worker *w, const struct envelope *env)
 	return left == 0 ? 1 : left > UINT32_MAX ? UINT32_MAX : (uint32_t)left;
 }
 
-static void seal(const struct dp_worker *w, const struct envelope *env, uint8_t out[WIRE_ROUTE_BYTES])
+static void seal(
+	const struct dp_worker *w, const struct envelope *env, uint8_t out[WIRE_ROUTE_BYTES])
 {
 	struct reply_route route = {
 		.reply = env->reply, .expires_boot_ns = env->deadline_boot_ns};
 	reply_route_seal(w->dp->route_key, env->key, &route, out);
 }
 
-static void header_of(struct dp_worker *w, const struct envelope *env, const struct dp_remote *remote,
-	struct wire_header *h)
+static void header_of(struct dp_worker *w, const struct envelope *env,
+	const struct dp_remote *remote, struct wire_header *h)
 {
 	bool wanted = reply_is_wanted(env->reply.kind);
 	memset(h, 0, sizeof(*h));
@@ -195,7 +196,7 @@ static void drop_route(struct dp_worker *w, struct spot_key key, const struct pe
 static struct result seen_from_here(struct result result)
 {
 	bool room = result.kind == RESULT_CAPACITY_EXCEEDED && result.accepted == ACCEPTED_NO;
-	// Scheduler queue, worker queue and batch: capacity of the way there, told as it is everywhere.
+	// Scheduler queue, worker queue, batch: capacity of the way there, the same everywhere.
 	bool of_the_way = result.reason >= REASON_SCHEDULER_QUEUE &&
 		result.reason < REASON_ACTIVATION_CEILING;
 	if (room && !of_the_way)

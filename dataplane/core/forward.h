@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// Messages for Spots that another node owns (S1, R1, R2). The node that received one sends it on to the
-// owner, with the owner's fence and a sealed reply route, and forgets it: what comes back says where it
-// goes. The owner judges it like any message; it never sends it further. Frames between nodes are taken
-// only from addresses of the published peers. Owner worker only.
+// Messages for Spots that another node owns (S1, R1, R2). The node that received one sends it on to
+// the owner, with the owner's fence and a sealed reply route, and forgets it: what comes back says
+// where it goes. The owner judges it like any message; it never sends it further. Frames between
+// nodes are taken only from addresses of the published peers. Owner worker only.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,10 +40,10 @@ bool forward_is_peer(const struct dp_worker *w, const struct peer *peer);
 // A FORWARD_REPLY in one frame; its frame stays the caller's.
 void forward_reply_frame(
 	struct dp_worker *w, const struct peer *from, const struct wire_frame *frame);
-// A FORWARD_REPLY in segments, whole or refused on its way through here (item result and payload set).
-// Consumes the item.
+// A FORWARD_REPLY in segments, whole or refused on its way through here (item result and payload
+// set). Consumes the item.
 void forward_reply_item(struct dp_worker *w, struct item *item);
-// A one-way message of a peer was refused: tells it, if its route is stale and it was not told lately.
+// A one-way message of a peer was refused: tells it of a stale route, if it was not told lately.
 void forward_notice(struct dp_worker *w, const struct envelope *env, struct result result);
 // The worker of this node that sends under that session; -1: none.
 int forward_worker_of(const struct dp *dp, uint64_t session);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// Sealed reply routes: how the result of a forwarded message finds its way back through a node that
-// remembers nothing of it. The node that forwards writes down where the result goes and seals it with
-// a MAC keyed at its boot; the owner carries the bytes unread and gives them back. A route that this
-// node did not seal in this run, or sealed for another Spot, opens to nothing. Pure; any thread.
+// Sealed reply routes: how the result of a forwarded message finds its way back through a node
+// that remembers nothing of it. The node that forwards writes down where the result goes and
+// seals it with a MAC keyed at its boot; the owner carries the bytes unread and gives them back.
+// A route that this node did not seal in this run, or sealed for another Spot, opens to nothing.
+// Pure; any thread.
 
 #include <stdbool.h>
 #include <stdint.h>

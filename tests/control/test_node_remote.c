@@ -109,7 +109,7 @@ static void R1_O4__a_beat_that_stands_still_ends_the_use_of_a_route(void **state
 	uint32_t let_go = fake_count(r->dp, FAKE_RELEASE);
 	while (dp_remote_usable(remote, r->clock.boot_ns))
 		rig_step(r, 10 * MS);
-	// Live as far as anybody knows: who asks now waits, and hears Unavailable once it is evidence.
+	// Live as far as anybody knows: who asks waits, and hears Unavailable with the evidence.
 	fake_resolve(r->dp, 0, "truck-2", NULL);
 	rig_run(r, 50 * MS);
 	assert_int_equal(fake_count(r->dp, FAKE_RELEASE), let_go);

@@ -367,7 +367,9 @@ static void M5__capacity_of_the_way_stays_capacity(void **state)
 	struct rig_client *c = rig_client(p.a);
 	struct peer from = {.port = NODE_PORT};
 	uint8_t sealed[WIRE_ROUTE_BYTES], frame[2048];
-	struct reply_route route = {.reply = {.peer = c->peer, .scope = c->session, .operation_id = 1,
+	struct reply_route route = {.reply = {.peer = c->peer,
+					    .scope = c->session,
+					    .operation_id = 1,
 					    .kind = REPLY_CLIENT},
 		.expires_boot_ns = UINT64_MAX};
 	memcpy(from.ip, p.b_at_a->ip, 16);
