@@ -30,7 +30,8 @@ void sim_check_turn(struct sim_node *n, uint32_t kind, uint32_t number)
 	bool exists = memory_store_spot(s->rows, key_of(kind, number), &row);
 	sim_check(s,
 		exists && row.state == STORE_SPOT_READY &&
-			store_boot_equal(row.owner_boot, n->boot) && row.object_generation.value == o->generation,
+			store_boot_equal(row.owner_boot, n->boot) &&
+			row.object_generation.value == o->generation,
 		"I4, A5: a turn runs under a stored authority of its own incarnation");
 	for (uint32_t m = 0; m < s->node_count; m++) {
 		struct sim_node *other = &s->nodes[m];
@@ -60,8 +61,8 @@ void sim_check_built(struct sim_node *n, uint32_t kind, uint32_t number, uint64_
 	s->built[s->built_count++] = generation;
 	if (!sim_node_lease_live(n))
 		return; // whatever it is, it is never published
-	// A claimant that was without a lease may have lost its claim to who cleans up after the dead
-	// (A8); when it is back it goes on, and its commit meets no claim.
+	// A claimant that was without a lease may have lost its claim to who cleans up after the
+	// dead (A8); when it is back it goes on, and its commit meets no claim.
 	if (n->lapsed_ns >= claimed_ns(s, generation))
 		return;
 	bool exists = memory_store_spot(s->rows, key_of(kind, number), &row);

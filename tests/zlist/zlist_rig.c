@@ -59,7 +59,7 @@ static void dispose(spotlane_instance self)
 	record(self.value)->disposed++;
 }
 
-// s-63 asks s-62, s-62 asks s-63, and everybody else asks s-63: who asks waits until its budget ends.
+// s-63 asks s-62, everybody else asks s-63: who asks waits until its budget ends.
 static bool works_on(
 	spotlane_instance self, spotlane_turn turn, const struct spotlane_message *m)
 {
@@ -329,7 +329,8 @@ void z_stop(struct z *z)
 }
 
 // ---- the client ----
-static uint32_t send(struct z *z, uint32_t node, struct wire_header *h, struct span id, struct span payload)
+static uint32_t send(struct z *z, uint32_t node, struct wire_header *h, struct span id,
+	struct span payload)
 {
 	struct z_node *n = &z->nodes[node];
 	uint8_t frame[1472];
