@@ -38,7 +38,8 @@ static void peer_text(struct node_event *e, const char *id)
 		next = "its Spots are its own";
 	else if (standing == PEER_FENCED || standing == PEER_LEFT)
 		next = "its Spots are released";
-	snprintf(e->text, sizeof(e->text), "node %s: %s; %s", id, peer_standing_name(standing), next);
+	snprintf(e->text, sizeof(e->text), "node %s: %s; %s", id, peer_standing_name(standing),
+		next);
 }
 
 static void write_text(struct node *n, struct node_event *e, const char *id)
@@ -58,7 +59,8 @@ static void write_text(struct node *n, struct node_event *e, const char *id)
 		snprintf(to, room, "%s is live here, generation %llu", id, value);
 		return;
 	case NODE_EVENT_ACTIVATION_FAILED:
-		snprintf(to, room, "%s was not built: %s/%s; the next call with intent tries again", id,
+		snprintf(to, room,
+			"%s was not built: %s/%s; the next call with intent tries again", id,
 			kind, reason);
 		return;
 	case NODE_EVENT_CLOSED:
@@ -70,7 +72,8 @@ static void write_text(struct node *n, struct node_event *e, const char *id)
 			(double)e->value / 1e6);
 		return;
 	case NODE_EVENT_SKEW:
-		snprintf(to, room, "store clock %.3f s %s this host's: nothing rests on it; look at "
+		snprintf(to, room,
+			"store clock %.3f s %s this host's: nothing rests on it; look at "
 				   "time synchronisation",
 			(double)e->value / 1e9, n->skew_ns < 0 ? "behind" : "ahead of");
 		return;
@@ -78,7 +81,8 @@ static void write_text(struct node *n, struct node_event *e, const char *id)
 		peer_text(e, id);
 		return;
 	case NODE_EVENT_FENCED:
-		snprintf(to, room, "node %s is fenced: %llu Spots released; calls with intent build them "
+		snprintf(to, room,
+			"node %s is fenced: %llu Spots released; calls with intent build them "
 				   "anew",
 			id, value);
 		return;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The formal release of a dead node's authorities (O6): by an operator, or by policy. First its row is
-// marked, on the evidence of an unbroken watch of its beat; then its Spots are taken and released, a
-// batch a transaction. A run that came back meanwhile ends it: that run releases its former rows itself.
+// The formal release of a dead node's authorities (O6): by an operator, or by policy. First its
+// row is marked, on the evidence of an unbroken watch of its beat; then its Spots are taken and
+// released, a batch a transaction. A run that came back meanwhile ends it: that run releases its
+// former rows itself.
 #include "node/fence.h"
 
 #include <stdarg.h>
@@ -70,11 +71,12 @@ static void refuse(const char *node_id, struct fence_verdict v, node_fence_done 
 	else if (v.may == FENCE_NOBODY)
 		snprintf(text, sizeof(text), "no node %s in the store", node_id);
 	else if (v.may == FENCE_NO_VIEW)
-		snprintf(text, sizeof(text), "no unbroken view of the nodes yet: the watch begins anew");
+		snprintf(text, sizeof(text),
+			"no unbroken view of the nodes yet: the watch begins anew");
 	else
 		snprintf(text, sizeof(text),
-			"%s counts as live: its beat stands still here for %.1f s, and has to for more "
-			"than %.1f s (O6); try again then",
+			"%s counts as live: its beat stands still here for %.1f s, and has to "
+			"for more than %.1f s (O6); try again then",
 			node_id, (double)v.still_ns / 1e9, (double)v.needed_ns / 1e9);
 	struct node_fence_report report = {.result = refusal_of(v.may), .text = text};
 	if (done != NULL)
@@ -90,8 +92,8 @@ static void end(struct node *n)
 static void came_back(struct node *n)
 {
 	answer(n, result_refused(RESULT_REJECTED, REASON_NONE),
-		"%s is held by a run that was not watched: its beat moved or it started again; a new run "
-		"releases the rows of its former ones itself",
+		"%s is held by a run that was not watched: its beat moved or it started again; "
+		"a new run releases the rows of its former ones itself",
 		n->fence.node_id);
 	peers_refresh(n);
 	end(n);
@@ -133,7 +135,7 @@ static void fence_done(struct store_op *op)
 		return;
 	case STORE_EXHAUSTED:
 		answer(n, result_refused(RESULT_INTERNAL_FAILURE, REASON_GENERATION_EXHAUSTED),
-			"a row of %s has no further authority generation: nothing of it was changed",
+			"a row of %s has no further authority generation: it was not changed",
 			f->node_id);
 		end(n);
 		return;
@@ -178,7 +180,8 @@ static void begin(struct node *n, const struct peer *p)
 	memcpy(f->node_id, p->row.node_id, sizeof(f->node_id));
 }
 
-void node_fence(struct node *n, struct span node_id, uint64_t deadline_boot_ns, node_fence_done done,
+void node_fence(struct node *n, struct span node_id, uint64_t deadline_boot_ns,
+	node_fence_done done,
 	void *arg)
 {
 	char id[65] = "";
@@ -191,7 +194,8 @@ void node_fence(struct node *n, struct span node_id, uint64_t deadline_boot_ns, 
 		v = fence_judge(n, id);
 	struct node_fence_report busy = {.result = result_refused(RESULT_UNAVAILABLE, REASON_NONE),
 		.text = "another node is being fenced: try again when that is done"};
-	struct node_fence_report idle = {.result = result_refused(RESULT_UNAVAILABLE, REASON_LEASE_LOST),
+	struct node_fence_report idle = {.result = result_refused(RESULT_UNAVAILABLE,
+		REASON_LEASE_LOST),
 		.text = "this node holds no owner lease: nothing is written without one"};
 	if (v.may != FENCE_MAY) {
 		refuse(id, v, done, arg);

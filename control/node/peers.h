@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #pragma once
 
-// The other nodes on the same store, as this one sees them: every renewal interval all rows are read
-// (O4), and a beat is watched on this node's own clock. Nothing here compares wall clocks.
+// The other nodes on the same store, as this one sees them: every renewal interval all rows are
+// read (O4), and a beat is watched on this node's own clock. Nothing here compares wall clocks.
 //
 // Control thread only.
 
@@ -12,7 +12,8 @@
 #include "node/node.h"
 #include "store/store.h"
 
-// What a run's standing is here. Only FENCED, LEFT, FOLLOWED and STILL are evidence against an owner.
+// What a run's standing is here. Only FENCED, LEFT, FOLLOWED and STILL are evidence against an
+// owner.
 enum peer_standing {
 	PEER_UNKNOWN = 1,  // the view is older than that run: read it anew
 	PEER_LIVE = 2,     // its beat moved, or was not watched long enough
@@ -25,8 +26,8 @@ enum peer_standing {
 const char *peer_standing_name(enum peer_standing standing);
 bool peer_is_over(enum peer_standing standing); // evidence that this run owns nothing any more
 
-// What one row says about the run (boot, lease generation), pure. still_ns: how long its beat was seen
-// to stand still without a gap.
+// What one row says about the run (boot, lease generation), pure. still_ns: how long its beat was
+// seen to stand still without a gap.
 enum peer_standing peer_judge(const struct store_node_row *row, struct store_boot_id boot,
 	struct lease_generation lease, uint64_t still_ns, uint64_t rho_percent);
 
@@ -39,6 +40,7 @@ struct node_peer {
 	uint64_t needed_ns;          // and would have to, to be evidence
 	bool self;
 };
-// All nodes of the last view, this one among them; returns how many. *out_age_ns: how old the view is
-// (UINT64_MAX: none, or older than PEER_VIEW_MS: then nothing is returned).
-uint32_t node_peers(const struct node *node, struct node_peer out[STORE_NODES_MAX], uint64_t *out_age_ns);
+// All nodes of the last view, this one among them; returns how many. *out_age_ns: how old the view
+// is (UINT64_MAX: none, or older than PEER_VIEW_MS: then nothing is returned).
+uint32_t node_peers(const struct node *node, struct node_peer out[STORE_NODES_MAX],
+	uint64_t *out_age_ns);

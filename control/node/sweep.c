@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Idle cleanup, control's half (C1-C4): a look at 64 routes at a time, a close for each candidate that
-// nothing else is under way for. The rest (is it still quiet, callback, dispose) is the data plane's.
+// Idle cleanup, control's half (C1-C4): a look at 64 routes at a time, a close for each candidate
+// that nothing else is under way for. The rest (is it still quiet, callback, dispose) is the data
+// plane's.
 #include "node/internal.h"
 
 #include "base/check.h"
@@ -60,7 +61,8 @@ void sweep_step(struct node *n)
 {
 	struct dp_spot *found[DP_SWEEP];
 	uint64_t idle = shortest_ns(n);
-	if (idle == 0 || n->state != NODE_SERVING || !lease_is_live(n) || n->now_ns < n->sweep.next_ns)
+	bool off = idle == 0 || n->state != NODE_SERVING || !lease_is_live(n);
+	if (off || n->now_ns < n->sweep.next_ns)
 		return;
 	uint64_t pause = n->config.sweep_interval_ms * NS_PER_MS;
 	n->sweep.next_ns = n->now_ns + pause;

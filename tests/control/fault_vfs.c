@@ -115,7 +115,8 @@ static const sqlite3_io_methods methods = {2, shim_close, shim_read, shim_write,
 	shim_sync, shim_size, shim_lock, shim_unlock, shim_check, shim_control, shim_sector,
 	shim_device, shim_shm_map, shim_shm_lock, shim_shm_barrier, shim_shm_unmap, NULL, NULL};
 
-static int shim_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags, int *out)
+static int shim_open(sqlite3_vfs *vfs, sqlite3_filename name, sqlite3_file *file, int flags,
+	int *out)
 {
 	(void)vfs;
 	struct fault_file *f = (struct fault_file *)file;

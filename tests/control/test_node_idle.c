@@ -53,7 +53,8 @@ static void C1__an_interval_of_nothing_is_refused(void **state)
 	const char *why = NULL;
 	struct node_config config = r->config;
 	config.sweep_interval_ms = 0;
-	assert_null(node_create(&config, &r->clock.base, &r->rng, r->store, r->dp, r->routes, &why));
+	assert_null(node_create(&config, &r->clock.base, &r->rng, r->store, r->dp, r->routes,
+		&why));
 	assert_non_null(strstr(why, "idle"));
 }
 
@@ -151,7 +152,8 @@ static void C5__an_intent_that_meets_the_release_gets_a_fresh_object(void **stat
 	fake_resolve(r->dp, 1, "truck-1", "tracker");
 	fake_resolve(r->dp, 0, "truck-1", NULL);
 	rig_run(r, SECOND);
-	assert_int_equal(rig_row(r, "truck-1").object_generation.value, generation); // C4: not before
+	// C4: not before
+	assert_int_equal(rig_row(r, "truck-1").object_generation.value, generation);
 	assert_int_equal(fake_count(r->dp, FAKE_FAIL), 0);
 	fake_hold_closings(r->dp, false);
 	rig_run(r, SECOND);

@@ -35,7 +35,8 @@ static int tear_down(void **state)
 static void put_row(
 	struct rig *r, const char *id, enum store_spot_state at, uint8_t boot, uint64_t lease)
 {
-	struct store_spot_row row = {.kind = SPOT_KIND_INSTANCE, .type_name = "tracker", .state = at,
+	struct store_spot_row row = {.kind = SPOT_KIND_INSTANCE, .type_name = "tracker",
+		.state = at,
 		.object_generation = {77}, .authority_generation = {1}, .owner_lease = {lease}};
 	row.id_bytes = (uint8_t)strlen(id);
 	memcpy(row.id, id, row.id_bytes);
@@ -180,7 +181,8 @@ static void A8__a_dead_claimants_row_is_cleaned_by_who_reads_it(void **state)
 	assert_string_equal(rig_row(r, "truck-1").owner_node, "n1");
 }
 
-// The view is up to one renewal interval old: a run that beats and claims meanwhile keeps its claim.
+// The view is up to one renewal interval old: a run that beats and claims meanwhile keeps its
+// claim.
 static void A8_O4__a_claim_made_after_the_beat_moved_again_is_not_deleted(void **state)
 {
 	struct rig *r = *state;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Power cuts at every write and every sync of the SQLite store. A workload runs once, its writes are
-// recorded; then, for each point of the record, the files are put together as a disk may hold them there
-// and opened: what was acknowledged by then is there, what was not is there whole or not at all.
+// Power cuts at every write and every sync of the SQLite store. A workload runs once, its writes
+// are recorded; then, for each point of the record, the files are put together as a disk may hold
+// them there and opened: what was acknowledged by then is there, what was not is there whole or
+// not at all.
 #include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -48,7 +49,8 @@ static void on_change(const char *name, const struct fault_vfs_event *event)
 	pthread_mutex_lock(&record_mutex);
 	if (record_count < RECORDS_MAX) {
 		struct record *r = &records[record_count++];
-		*r = (struct record){event->kind, log ? LOG : DATABASE, (size_t)event->at, event->size,
+		*r = (struct record){event->kind, log ? LOG : DATABASE, (size_t)event->at,
+			event->size,
 			NULL};
 		if (event->size > 0 && (r->bytes = malloc(event->size)) != NULL)
 			memcpy(r->bytes, event->bytes, event->size);
@@ -160,9 +162,10 @@ static void image_make(struct image out[FILES], uint32_t point, enum cut cut, bo
 	for (uint32_t i = 0; i < point; i++) {
 		const struct record *r = &records[i];
 		bool safe = i < synced[r->file] || r->kind == FAULT_VFS_DELETE;
-		bool dropped = (cut == CUT_DROPPED || (cut == CUT_MIXED && rng_below(rng, 2) == 0)) &&
-			       !safe;
-		bool torn = cut == CUT_TORN && !safe && i == point - 1 && r->kind == FAULT_VFS_WRITE;
+		bool chance = cut == CUT_MIXED && rng_below(rng, 2) == 0;
+		bool dropped = (cut == CUT_DROPPED || chance) && !safe;
+		bool torn = cut == CUT_TORN && !safe && i == point - 1 &&
+			r->kind == FAULT_VFS_WRITE;
 		if (r->kind != FAULT_VFS_SYNC && !dropped)
 			image_write(&out[r->file], r, torn ? r->size / 2 : r->size);
 	}
@@ -184,7 +187,8 @@ static void image_put(const struct image image[FILES], const char *directory)
 		}
 		FILE *out = fopen(path, "we");
 		assert_non_null(out);
-		assert_int_equal(fwrite(image[file].bytes, 1, image[file].size, out), image[file].size);
+		assert_int_equal(fwrite(image[file].bytes, 1, image[file].size, out),
+			image[file].size);
 		fclose(out);
 	}
 	snprintf(path, sizeof(path), "%s/store.db-shm", directory);
@@ -259,7 +263,8 @@ static uint32_t wrong_images(bool syncs_count, uint32_t stride)
 				continue;
 			wrong++;
 			if (syncs_count)
-				print_message("point %u of %u, cut %d\n", point, record_count, (int)cut);
+				print_message("point %u of %u, cut %d\n", point, record_count,
+					(int)cut);
 		}
 	static const char *const left[] = {"store.db", "store.db-wal", "store.db-shm"};
 	for (size_t i = 0; i < ARRAY_COUNT(left); i++) {
