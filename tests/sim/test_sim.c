@@ -213,6 +213,10 @@ int main(int argc, char **argv)
 	if (count != NULL)
 		return soak(strtoull(count, NULL, 10), from != NULL ? strtoull(from, NULL, 10) : 1,
 			most != NULL ? strtoull(most, NULL, 10) : 10);
+	if (argc > 1) {
+		printf("test_sim [--seed N [--trace]] [--soak COUNT [--from N] [--failures N]]\n");
+		return strcmp(argv[1], "--help") == 0 ? 0 : 2;
+	}
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(I23_I2_I4_I5_I6_I7_I8_I10_I11_I12__seeds_keep_every_promise),
 	};
