@@ -154,9 +154,12 @@ void api_fail_said(
 	enum api_error code = (enum api_error)(API_ERROR_OF_RESULT + result.kind);
 	if (api_error_find((int)code) == NULL)
 		code = API_ERROR_INTERNAL_FAILURE;
-	snprintf(message, sizeof message, "%s%s%s: %s", kind != NULL ? kind : "unknown result",
-		reason != NULL ? "/" : "", reason != NULL ? reason : "",
-		text != NULL ? text : api_error_find((int)code)->text);
+	if (text != NULL)
+		snprintf(message, sizeof message, "%s", text);
+	else
+		snprintf(message, sizeof message, "%s%s%s: %s", kind != NULL ? kind : "unknown result",
+			reason != NULL ? "/" : "", reason != NULL ? reason : "",
+			api_error_find((int)code)->text);
 	if (detail == NULL)
 		detail = json_object();
 	if (reason != NULL)
