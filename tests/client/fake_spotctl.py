@@ -1,4 +1,4 @@
-#!/usr/bin/python3 -I -S
+#!/usr/bin/env -S /usr/bin/python3 -I -S
 # SPDX-License-Identifier: BSD-3-Clause
 """The few words of spotctl that the tour uses, asked of fake_node.py."""
 import json

@@ -89,6 +89,7 @@ class Runner:
         timeout = (test["timeout"] or 30) * (3 if self.tree.kind == "plain" else 8)
         with tempfile.TemporaryDirectory(prefix="spottest-") as scratch:
             env["TMPDIR"] = scratch
+            os.chmod(scratch, 0o711)  # tests that play several users pass through it
             env["TEST_BUILD_DIR"], env["TEST_SOURCE_DIR"] = self.tree.path, self.tree.top
             if self.unprivileged:
                 os.chown(scratch, NOBODY, NOBODY)
