@@ -21,6 +21,9 @@
 
 enum { BUILD_BURST = 1024, TURNS_MAX = 1 << 20, ROUNDS_MAX = 4096 };
 
+// Of fewer Spots the memory is lost in what else the process frees and takes meanwhile.
+enum { IDLE_SPOTS_MIN = 50000 };
+
 struct memory_run {
 	const struct bench_options *options;
 	struct mill *mill;
@@ -234,7 +237,10 @@ static void report(struct memory_run *r, const struct figures *f, double spot_by
 	line("swap only", &f->swap, "ns a frame");
 	printf("  ratio      %7.2f router to yardstick (%.2f .. %.2f)\n", stats_median(&f->ratio),
 		stats_min(&f->ratio), stats_max(&f->ratio));
-	printf("  idle Spot  %7.1f bytes, all told (jemalloc's allocated bytes, and the route table)\n", spot_bytes);
+	if (o->spots >= IDLE_SPOTS_MIN)
+		printf("  idle Spot  %7.1f bytes, all told (jemalloc's allocated bytes, and the "
+		       "route table)\n",
+			spot_bytes);
 	printf("  checked    %" PRIu64 " sent = %" PRIu64 " right + %" PRIu64 " wrong + %" PRIu64
 	       " refused + %" PRIu64 " missing\n",
 		r->load.counts.sent, r->load.counts.answered, r->load.counts.wrong,
@@ -247,7 +253,8 @@ static void report(struct memory_run *r, const struct figures *f, double spot_by
 	bench_json_samples(&j, "swap", "ns", &f->swap);
 	bench_json_samples(&j, "yardstick", "ns", &f->yardstick);
 	bench_json_samples(&j, "to_yardstick", "ratio", &f->ratio);
-	bench_json_value(&j, "idle_spot", "bytes", spot_bytes);
+	if (o->spots >= IDLE_SPOTS_MIN)
+		bench_json_value(&j, "idle_spot", "bytes", spot_bytes);
 	bench_json_value(&j, "sent", "messages", (double)r->load.counts.sent);
 	bench_json_value(&j, "right", "messages", (double)r->load.counts.answered);
 	bench_json_end(&j);
@@ -272,7 +279,8 @@ static int run_open(struct memory_run *r)
 	bool right = say_hello(r) && build_spots(r);
 	// Full-grown shards of the route table are mapped, so jemalloc does not know of them.
 	// With few Spots what the node itself gave back meanwhile can outweigh them.
-	double all = (double)allocated_bytes() - (double)before + (double)route_bytes(r->node.routes);
+	double all =
+		(double)allocated_bytes() - (double)before + (double)route_bytes(r->node.routes);
 	double spot_bytes = all / r->options->spots;
 	right = right &&
 		(r->yardstick = yardstick_create(r->load.keys, r->options->spots)) != NULL &&
