@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "dp/remote.h"
+#include "route/route.h"
 
 struct dp_type {
 	const char *name;
@@ -37,6 +38,7 @@ struct dp_spot {
 enum { FACTS_MAX = 20000 };
 
 struct dp {
+	struct route_table *routes;
 	uint32_t peer_count;
 	struct dp_peer *first_peer;
 	struct dp_lease lease;
@@ -76,6 +78,11 @@ struct dp *fake_dp_create(uint16_t workers)
 	dp->workers = workers;
 	dp->factory_result = result_ok();
 	return dp;
+}
+
+void fake_routes(struct dp *dp, struct route_table *routes)
+{
+	dp->routes = routes;
 }
 
 void fake_dp_destroy(struct dp *dp)
@@ -558,6 +565,8 @@ enum dp_status dp_open(struct dp *dp, struct dp_spot *spot, uint16_t origin)
 	if (busy(dp))
 		return DP_BUSY;
 	assert_true(spot->constructed && !spot->opened);
+	if (dp->routes != NULL)
+		assert_true(route_lookup(dp->routes, spot->key) == dp_spot_route(spot));
 	record(dp, FAKE_OPEN, origin, spot->key);
 	spot->opened = true;
 	struct dp_fact *fact = fact_add(dp, DP_FACT_OPENED, spot->home);

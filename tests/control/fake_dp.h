@@ -34,6 +34,8 @@ struct fake_record {
 enum { FAKE_RECORDS_MAX = 8192 };
 
 struct dp *fake_dp_create(uint16_t workers);
+// From then on a lane must not open before its route leads to its Spot (A7).
+void fake_routes(struct dp *dp, struct route_table *routes);
 void fake_dp_destroy(struct dp *dp); // fails the test when a Spot is left
 // Types: "tracker" (Instance), "small" (Instance, at most 2), "room" (User), "gate" (Entry).
 struct type_key fake_type(const char *name);

@@ -48,6 +48,7 @@ static void new_process(struct rig *r)
 	fake_clock(r->dp, &r->clock.boot_ns);
 	r->routes = route_table_create(hash_key, 1024);
 	assert_non_null(r->routes);
+	fake_routes(r->dp, r->routes);
 }
 
 struct rig *rig_create(void)
