@@ -236,7 +236,7 @@ def flags_for(name):
 
 
 def third_party_flags():
-    packages = "libdpdk liburcu-qsbr jemalloc libuv jansson libcyaml libsodium sqlite3"
+    packages = "libdpdk liburcu-qsbr jemalloc libuv jansson yaml-0.1 libsodium sqlite3 libmicrohttpd"
     done = subprocess.run(["pkg-config", "--cflags"] + packages.split(), stdout=subprocess.PIPE,
                           text=True, check=True)
     return shlex.split(done.stdout)
