@@ -4,10 +4,13 @@
 #include <ctype.h>
 #include <errno.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
+#include <rte_alarm.h>
 #include <rte_eal.h>
 #include <rte_version.h>
 #include <rte_errno.h>
@@ -272,8 +275,33 @@ bool fabric_dpdk_start(const struct fabric_dpdk_eal_config *config, struct fabri
 	return false;
 }
 
+static void on_interrupt_thread(void *arg)
+{
+	sem_post(arg);
+}
+
+// rte_eal_cleanup unmaps memory that DPDK's interrupt thread still looks at while it works off what
+// the closing of ports left for it (a memif peer's hang-up). Alarms run on that thread, in order: two
+// of them, one after the other, say that it is done and has read its list of sources anew.
+static void settle_interrupt_thread(void)
+{
+	sem_t passed;
+	struct timespec limit;
+	sem_init(&passed, 0, 0);
+	for (int round = 0; round < 2; round++) {
+		if (rte_eal_alarm_set(1, on_interrupt_thread, &passed) != 0)
+			break;
+		clock_gettime(CLOCK_REALTIME, &limit);
+		limit.tv_sec += 2;
+		if (sem_timedwait(&passed, &limit) != 0)
+			rte_eal_alarm_cancel(on_interrupt_thread, &passed);
+	}
+	sem_destroy(&passed);
+}
+
 void fabric_dpdk_stop(void)
 {
+	settle_interrupt_thread();
 	rte_eal_cleanup();
 }
 
