@@ -280,9 +280,9 @@ static void on_interrupt_thread(void *arg)
 	sem_post(arg);
 }
 
-// rte_eal_cleanup unmaps memory that DPDK's interrupt thread still looks at while it works off what
-// the closing of ports left for it (a memif peer's hang-up). Alarms run on that thread, in order: two
-// of them, one after the other, say that it is done and has read its list of sources anew.
+// rte_eal_cleanup unmaps memory that DPDK's interrupt thread still looks at while it works off
+// what the closing of ports left for it (a memif peer's hang-up). Alarms run on that thread, in
+// order: two of them, one after the other, say that it is done and has read its sources anew.
 static void settle_interrupt_thread(void)
 {
 	sem_t passed;
